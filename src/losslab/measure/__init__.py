@@ -1,0 +1,29 @@
+"""Long measurements: ``losslab measure NAME`` writes ``data/measured/NAME.csv`` and a record beside it."""
+
+from __future__ import annotations
+
+import importlib
+
+from losslab.measure.record import Measurement, Progress, Row, measure, read
+
+#: Measurement by name, and the module whose ``MEASUREMENT`` it is; imported only when asked for.
+NAMES = {
+    "list-mle-speed": "losslab.measure.list_mle_speed",
+}
+
+
+def get(name: str) -> Measurement:
+    """Return the measurement called ``name``.
+
+    Raises
+    ------
+    ValueError
+        There is none of that name.
+    """
+    if name not in NAMES:
+        raise ValueError(f"no measurement is called {name!r}; there are {', '.join(NAMES)}")
+    measurement: Measurement = importlib.import_module(NAMES[name]).MEASUREMENT
+    return measurement
+
+
+__all__ = ["NAMES", "Measurement", "Progress", "Row", "get", "measure", "read"]
