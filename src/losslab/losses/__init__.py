@@ -1,0 +1,7 @@
+"""Training objectives, one a file: pure functions on tensors."""
+
+from losslab.losses.list_mle import list_mle
+from losslab.losses.list_net import list_net
+from losslab.losses.p_list_mle import p_list_mle
+
+__all__ = ["list_mle", "list_net", "p_list_mle"]
