@@ -1,0 +1,21 @@
+"""Live figures: anywidgets that need no kernel, each with a description in words and a still twin.
+
+Every figure is an `anywidget.AnyWidget` whose own module draws native, labelled controls. With a kernel its traits sync both
+ways; without one, `bundle` gives a page all it needs.
+"""
+
+from losslab.figures._sheet import style
+from losslab.figures.base import Figure, FigureError
+from losslab.figures.compose import ComposeError, bundle, compose, stylesheet
+from losslab.figures.ghosts import GhostDocuments
+
+__all__ = [
+    "ComposeError",
+    "Figure",
+    "FigureError",
+    "GhostDocuments",
+    "bundle",
+    "compose",
+    "style",
+    "stylesheet",
+]

@@ -1,0 +1,220 @@
+/**
+ * The parts that every live figure shares: tokens, drawing, axes, controls, and the frame that ties them to a model.
+ *
+ * A figure is one pure function from (room, traits) to marks. It is called again for every change and draws everything;
+ * `pen` keeps the node behind each key, so a redraw touches only what changed and CSS can animate it.
+ */
+
+/** The look of whatever explains: names of axes, units, notes. */
+export const NOTE = "ll-small ll-muted";
+
+/** Sizes in px, for layout here and as `--ll-*` for the style sheet. Colours live in figure.css alone. */
+export const SIZE = { small: 13, text: 15, big: 34, tile: 40, bar: 28 };
+
+/** Ids must differ between figures even when each ships its own copy of this file: hence the random part. */
+const copy = Math.random().toString(36).slice(2, 8);
+let serial = 0;
+const uid = () => `ll-${copy}-${++serial}`;
+
+/** A number as printed: fixed digits and a true minus sign. */
+export function num(value, digits = 4) {
+  const text = value.toFixed(digits);
+  return Number(text) ? text.replace("-", "−") : text.replace("-", ""); // no sign on zero
+}
+export function signed(value, digits = 4) {
+  const text = num(value, digits);
+  return value > 0 && Number(text) ? `+${text}` : text;
+}
+export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
+export const plural = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
+export const upOrDown = (push) => (push > 0 ? "up" : "down");
+
+/** The straight line that takes the domain [d0, d1] to the range [r0, r1]. */
+export const linear = ([d0, d1], [r0, r1]) => (value) => r0 + ((value - d0) * (r1 - r0)) / (d1 - d0);
+
+/** An element with attributes and children. */
+function make(space, tag, attrs, ...children) {
+  const node = document.createElementNS(space, tag);
+  for (const name in attrs) node.setAttribute(name, attrs[name]);
+  node.append(...children);
+  return node;
+}
+const html = (...parts) => make("http://www.w3.org/1999/xhtml", ...parts);
+const svg = (...parts) => make("http://www.w3.org/2000/svg", ...parts);
+
+/**
+ * Draws by key. Marks stack in the order in which their keys first appeared; a key always comes with the same attributes;
+ * `sweep` ends a frame and removes the marks that it did not draw.
+ * @param {SVGElement} root
+ */
+export function pen(root) {
+  const kept = new Map();
+  let frame = 0;
+
+  /** @param {{at?: [number, number]}} attrs  SVG attributes; `at` moves the mark by a CSS transform, which can be animated */
+  function ink(key, tag, attrs, text = "") {
+    if (!kept.has(key)) kept.set(key, { node: root.appendChild(svg(tag, { "data-key": key })), attrs: {}, text: "" });
+    const mark = kept.get(key);
+    for (const name in attrs) {
+      const value = name === "at" ? `translate(${attrs.at[0]}px, ${attrs.at[1]}px)` : attrs[name];
+      if (mark.attrs[name] === value) continue;
+      mark.attrs[name] = value;
+      if (name === "at") mark.node.style.transform = value;
+      else mark.node.setAttribute(name, value);
+    }
+    if (mark.text !== text) mark.node.textContent = mark.text = text;
+    mark.frame = frame;
+  }
+
+  /** Text with its baseline at (x, y). `look` holds class names of figure.css. */
+  ink.text = (key, x, y, text, look = "ll-small", anchor = "start") =>
+    ink(key, "text", { at: [x, y], class: look, "text-anchor": anchor }, text);
+
+  ink.sweep = () => {
+    for (const [key, mark] of kept) if (mark.frame !== frame) (mark.node.remove(), kept.delete(key));
+    frame += 1;
+  };
+  return ink;
+}
+
+/** Width in px of a text in the font that `el` inherits. */
+function measurer(el) {
+  const canvas = document.createElement("canvas").getContext("2d");
+  const { fontFamily } = getComputedStyle(el);
+  return (text, size = SIZE.small, weight = 400) => {
+    canvas.font = `${weight} ${size}px ${fontFamily}`;
+    return canvas.measureText(text).width;
+  };
+}
+
+/** The pattern that means "not a document": slanted lines, so that it survives any colour vision and any printer. */
+function hatch(root) {
+  const tile = { id: uid(), width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" };
+  root.append(svg("pattern", tile, svg("path", { d: "M1 0V6", class: "ll-hatch" })));
+  return `url(#${tile.id})`;
+}
+
+/** Ticks of one axis. Left: a grid line from `at` to `to` at each tick. Bottom: the label alone, below `at`. */
+export function axis(ink, key, { side, scale, ticks, at, to, show = String }) {
+  for (const tick of ticks) {
+    const p = scale(tick), left = side === "left";
+    const [x, y, anchor] = left ? [at - 8, p + 4.5, "end"] : [p, at + 20, "middle"];
+    if (left) ink(`${key}-grid-${tick}`, "path", { d: `M${at} ${p}H${to}`, class: tick === 0 ? "ll-zero" : "ll-grid" });
+    ink.text(`${key}-tick-${tick}`, x, y, show(tick), NOTE, anchor);
+  }
+}
+
+/** Path of a vertical arrow. Always the same commands, so one arrow can turn into another. */
+export function arrow(x, from, to, width) {
+  const shaft = width / 4, head = width / 2;
+  const neck = to - Math.sign(to - from) * Math.min(width * 0.75, Math.abs(to - from) * 0.6);
+  return `M${x - shaft} ${from}V${neck}H${x - head}L${x} ${to}L${x + head} ${neck}H${x + shaft}V${from}Z`;
+}
+
+/**
+ * Centres for labels in a row, near what they name but apart: pushed right from `lo`, then back left from `hi`.
+ * @param {{x: number, width: number}[]} labels  wanted centre and width, from left to right
+ */
+export function spread(labels, lo, hi, gap = 12) {
+  const left = labels.map(({ x, width }) => x - width / 2);
+  labels.reduce((start, { width }, i) => (left[i] = Math.max(left[i], start)) + width + gap, lo);
+  labels.reduceRight((end, { width }, i) => (left[i] = Math.min(left[i], end - width)) - gap, hi);
+  return left.map((x, i) => x + labels[i].width / 2);
+}
+
+/** A labelled native slider on a numeric trait; `say` writes its value for eyes and for screen readers. */
+export const range = (trait, { label, min, max, step = 1, say = String }) => (link) => {
+  const id = uid();
+  const input = html("input", { id, type: "range", min, max, step });
+  const value = html("span", { class: "ll-value", "aria-hidden": "true" });
+  input.addEventListener("input", () => link.set({ [trait]: input.valueAsNumber }));
+  link.watch(trait, () => {
+    input.value = link.get(trait);
+    value.textContent = say(link.get(trait));
+    input.setAttribute("aria-valuetext", value.textContent);
+  });
+  return html("div", { class: "ll-control" }, html("label", { for: id }, label), value, input);
+};
+
+/** The same on a trait that takes only `values`, in the order in which the slider steps through them. */
+export const steps = (trait, { label, values, say = String }) => (link) => {
+  const at = { get: () => values.indexOf(link.get(trait)), set: ({ at }) => link.set({ [trait]: values[at] }) };
+  const watch = (_, react) => link.watch(trait, react);
+  return range("at", { label, min: 0, max: values.length - 1, say: (i) => say(values[i]) })({ ...at, watch });
+};
+
+/** Labelled native radio buttons on a trait: every state has its name, and both names are always in view. */
+export const radios = (trait, { label, options }) => (link) => {
+  const name = uid();
+  const buttons = options.map(([value, text]) => {
+    const input = html("input", { type: "radio", name });
+    input.addEventListener("change", () => link.set({ [trait]: value }));
+    link.watch(trait, () => (input.checked = link.get(trait) === value));
+    return html("label", {}, input, text);
+  });
+  return html("fieldset", { class: "ll-control" }, html("legend", {}, label), ...buttons);
+};
+
+/**
+ * Puts a figure on the page: controls and reset, the live sentence, the drawing; redraws on every change of trait or width.
+ * Returns what takes it off again.
+ * @param {object} figure
+ * @param {object} figure.model  anywidget model: get, set, save_changes, on, off
+ * @param {HTMLElement} figure.el
+ * @param {string} figure.label  what the drawing is, for screen readers; what it shows now is the live sentence
+ * @param {string[]} figure.traits
+ * @param {((link: object) => HTMLElement)[]} figure.controls
+ * @param {(view: object) => {height: number, says: string}} figure.draw  view: ink, room (px), measure, hatch and every trait
+ */
+export function mount({ model, el, label, traits, controls, draw }) {
+  const offs = [];
+  const read = () => Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
+  const link = {
+    get: (trait) => model.get(trait),
+    set(changes) {
+      for (const trait in changes) model.set(trait, changes[trait]);
+      model.save_changes();
+    },
+    watch(trait, react) {
+      model.on(`change:${trait}`, react);
+      offs.push(() => model.off(`change:${trait}`, react));
+      react();
+    },
+  };
+
+  const start = read();
+  const reset = html("button", { type: "button", class: "ll-reset" }, "Reset");
+  reset.addEventListener("click", () => link.set(start));
+  const live = html("p", { class: "ll-live", "aria-live": "polite", "aria-atomic": "true" });
+  const drawing = svg("svg", { role: "img", "aria-label": label });
+  const panel = html("div", { class: controls.length > 1 ? "ll-controls" : "ll-controls ll-single" });
+  panel.append(...controls.map((build) => build(link)), reset);
+  const group = html("div", { class: "ll-fig", role: "group", "aria-label": model.get("title") || label }, panel, live, drawing);
+  for (const name in SIZE) group.style.setProperty(`--ll-${name}`, `${SIZE[name]}px`);
+  el.append(group);
+
+  const view = { ink: pen(drawing), hatch: hatch(drawing), measure: measurer(group), room: 0 };
+  function redraw() {
+    if (!view.room) return;
+    const { height, says } = draw({ ...view, ...read() });
+    view.ink.sweep();
+    drawing.setAttribute("width", view.room); // one unit is one CSS pixel: a new width lays out anew and never scales text
+    drawing.setAttribute("height", height);
+    live.textContent = says;
+  }
+  for (const trait of traits) link.watch(trait, () => (drawing.classList.remove("ll-still"), redraw()));
+  const observer = new ResizeObserver(([entry]) => {
+    const room = Math.floor(entry.contentRect.width);
+    if (room === view.room) return;
+    view.room = room;
+    drawing.classList.add("ll-still"); // a new layout appears at once; only changes of traits move
+    redraw();
+  });
+  observer.observe(group);
+
+  return () => {
+    observer.disconnect();
+    for (const off of offs) off();
+    group.remove();
+  };
+}
