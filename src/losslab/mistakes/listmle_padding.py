@@ -1,0 +1,31 @@
+"""Ghost documents: the padding mask comes after the cumulative sum."""
+
+from torch import Tensor
+
+from losslab.mistakes._parts import by_label, mean_over_lists, real
+from losslab.mistakes._record import Mistake
+
+
+def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
+    """ListMLE in which every empty slot can be chosen."""
+    dtype = logits.dtype
+    logits, mask = by_label(logits, labels, real(mask, logits))
+    # The mistake: 1e-16 is next to nothing as a probability, but as a logit it weighs exp(1e-16) = 1.
+    filled = logits.masked_fill(~mask, 1e-16)
+    log_mass_left = filled.flip(1).logcumsumexp(1).flip(1)
+    costs = (log_mass_left - filled).masked_fill(~mask, 0)  # too late: the ghosts are in the sum already
+    return mean_over_lists(costs.sum(1), mask, dtype)
+
+
+MISTAKE = Mistake(
+    name="listmle_padding",
+    kind="listwise",
+    title="The mask comes after the sum",
+    symptom="A query's loss and gradient, its sign included, depend on the longest other list in the batch.",
+    cause="Empty slots hold the logit 1e-16, weigh exp(1e-16) = 1 each, and are masked only after the cumulative sum.",
+    source="huggingface/sentence-transformers#3827",
+    case="listmle-padding",
+    breaks="padding_invariance",
+    wrong=wrong,
+    right="list_mle",
+)
