@@ -8,6 +8,7 @@ from losslab.measure.record import Measurement, Progress, Row, measure, read
 
 #: Measurement by name, and the module whose ``MEASUREMENT`` it is; imported only when asked for.
 NAMES = {
+    "listmle-versions": "losslab.measure.listmle_versions",
     "list-mle-speed": "losslab.measure.list_mle_speed",
 }
 
