@@ -9,6 +9,8 @@ from losslab.measure.record import Measurement, Progress, Row, measure, read
 #: Measurement by name, and the module whose ``MEASUREMENT`` it is; imported only when asked for.
 NAMES = {
     "listmle-versions": "losslab.measure.listmle_versions",
+    "listwise-weight": "losslab.measure.listwise_weight",
+    "listwise-ties": "losslab.measure.listwise_ties",
     "list-mle-speed": "losslab.measure.list_mle_speed",
 }
 
