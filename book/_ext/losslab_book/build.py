@@ -1,0 +1,114 @@
+"""Build the book beside the last good one and swap on success: ``python -m losslab_book.build [--serve]``.
+
+A build that fails leaves ``_build/html`` as it was. What Sphinx needs to be quick next time (doctrees, pages,
+executed cells) stays in ``_build/next``; ``jupyter-book build .`` works too, straight into ``_build/html``, with the
+same kept cells.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+PRIVATE = {".buildinfo", ".buildinfo.bak", ".doctrees", "reports", "objects.inv.bak"}
+
+
+def build(root: Path, *, strict: bool = True) -> bool:
+    """Build the book of `root` into ``_build/next/html`` and, if nothing is wrong with it, make it ``_build/html``.
+
+    Parameters
+    ----------
+    root : Path
+        The folder of ``_config.yml`` and ``_toc.yml``.
+    strict : bool
+        Treat every warning as an error, and a reference that leads nowhere as a warning.
+
+    Returns
+    -------
+    bool
+        True if the new book is in place.
+    """
+    from jupyter_book.sphinx import build_sphinx
+
+    place = root / "_build"
+    result = build_sphinx(
+        root,
+        place / "next" / "html",
+        noconfig=True,
+        path_config=root / "_config.yml",
+        confoverrides={
+            "external_toc_path": (root / "_toc.yml").as_posix(),
+            "latex_individualpages": False,
+            "nb_execution_cache_path": str(place / ".jupyter_cache"),
+            "nitpicky": strict,
+        },
+        warningiserror=strict,
+        keep_going=strict,
+    )
+    if isinstance(result, BaseException) or result:
+        _say_failed(place / "html")
+        return False
+    _swap(place / "next" / "html", place / "html")
+    return True
+
+
+def _say_failed(last: Path) -> None:
+    if last.is_dir():
+        built = datetime.fromtimestamp(last.stat().st_mtime).astimezone()
+        print(
+            f"\nThe build failed; {_short(last)} still holds the last good book, of {built:%d %B %Y, %H:%M}.",
+            file=sys.stderr,
+        )
+    else:
+        print(f"\nThe build failed, and there is no earlier book in {_short(last)}.", file=sys.stderr)
+
+
+def _swap(new: Path, place: Path) -> None:
+    """Copy `new` beside `place`, then rename: whoever reads the old book meanwhile never meets a half-written one."""
+    fresh, old = place.with_name("html.fresh"), place.with_name("html.old")
+    for leftover in (fresh, old):
+        shutil.rmtree(leftover, ignore_errors=True)
+    shutil.copytree(new, fresh, ignore=lambda _folder, names: PRIVATE.intersection(names))
+    if place.exists():
+        place.rename(old)
+    fresh.rename(place)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _short(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run from the command line; return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m losslab_book.build", description=__doc__.split("\n", maxsplit=1)[0]
+    )
+    parser.add_argument("root", nargs="?", type=Path, default=Path(), help="the book's root folder (default: here)")
+    parser.add_argument("--serve", action="store_true", help="then serve the book and print its address")
+    parser.add_argument(
+        "--port", type=int, default=8000, help="port to serve at; another one if it is taken (default: 8000)"
+    )
+    parser.add_argument("--lenient", action="store_true", help="let warnings pass")
+    options = parser.parse_args(arguments)
+    root = options.root.resolve()
+    if not (root / "_config.yml").is_file():
+        parser.error(f"no _config.yml in {root}; give the book's root folder")
+
+    start = time.perf_counter()
+    if not build(root, strict=not options.lenient):
+        return 1
+    print(f"\nBuilt in {time.perf_counter() - start:.1f} s: {_short(root / '_build' / 'html' / 'index.html')}")
+    if options.serve:
+        from losslab_book.serve import serve
+
+        serve(root / "_build" / "html", options.port)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
