@@ -1,0 +1,20 @@
+"""The ``losslab`` command. Each subcommand lives in the package it belongs to and is only joined on here."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Sequence
+
+COMMANDS = ("losslab.contracts.command", "losslab.measure.command")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status is what the subcommand's ``run`` returns."""
+    parser = argparse.ArgumentParser(prog="losslab", description="Checks what a training loss really teaches.")
+    subparsers = parser.add_subparsers(metavar="command", required=True)
+    for name in COMMANDS:
+        importlib.import_module(name).add_parser(subparsers)
+    arguments = parser.parse_args(argv)
+    status: int = arguments.run(arguments)
+    return status

@@ -1,0 +1,166 @@
+"""What stands around a query: empty slots, other queries, lists too short to rank."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from losslab.contracts import closeness
+from losslab.contracts.listwise.lists import fills, lists, widths
+from losslab.contracts.model import BrokenPromise, Contract, Counterexample, Draw, Quantity, Query
+from losslab.contracts.subject import Outcome, Subject
+from losslab.contracts.wording import show
+
+
+def padding_invariance(loss: Subject, draw: Draw) -> None:
+    """Alone, then with empty slots behind it, then beside a longer list: a query teaches the same."""
+    query = draw(lists(tied=True))
+    width, fill = draw(widths(len(query))), draw(fills())
+    alone = loss.alone(query)
+    loss.must_agree(
+        loss.run([query], width=width, fill=fill),
+        alone,
+        [query],
+        f"In a matrix of width {width} the same list teaches something else.",
+        around(width, fill, len(query)),
+    )
+    beside_a_longer_list(loss, query, alone, width)
+
+
+PADDING_INVARIANCE = Contract(
+    "padding_invariance",
+    "padding changes nothing",
+    "Padding does not change what a query teaches: value and gradient are the same at any width, whatever the empty "
+    "slots hold.",
+    padding_invariance,
+    under="Beside another list only the direction of the gradient is asked for; its weight is batch_invariance's.",
+)
+
+
+def batch_invariance(loss: Subject, draw: Draw) -> None:
+    """A batch teaches what its queries teach alone, each with the same weight."""
+    queries = [draw(lists()) for _ in range(draw(st.integers(2, 3)))]
+    alone = [loss.alone(query) for query in queries]
+    loss.must_agree(
+        loss.run(queries),
+        loss.combine(queries, alone),
+        queries,
+        f"A batch of {len(queries)} is not the {loss.conventions.reduction} of its queries."
+        if loss.conventions.reduction != "none"
+        else f"A query's value changes in a batch of {len(queries)}.",
+    )
+
+
+BATCH_INVARIANCE = Contract(
+    "batch_invariance",
+    "a batch is its queries",
+    "A batch's value is the mean over its counted queries, and each query's gradient is its gradient alone divided by "
+    "their number.",
+    batch_invariance,
+    under="reduction='sum' asks for the sum, with each gradient unchanged; 'none' for each query's own value.",
+)
+
+
+def padding_gradient(loss: Subject, draw: Draw) -> None:
+    """Whatever an empty slot holds, nothing is taught there."""
+    queries = [draw(lists(tied=True))]
+    width, fill = draw(widths(len(queries[0]))), draw(fills())
+    outcome = loss.run(queries, width=width, fill=fill)
+    taught = {slot: gradient for slot, gradient in outcome.padding.items() if gradient != 0}  # nan is not 0 either
+    if taught:
+        (_, slot), gradient = next(iter(taught.items()))
+        raise BrokenPromise(
+            Counterexample(
+                f"Column {slot} holds no document, yet it gets a gradient.",
+                tuple(queries),
+                around(width, fill, len(queries[0])),
+                (Quantity(f"gradient at the empty column {slot}", gradient, 0.0),),
+            )
+        )
+
+
+PADDING_GRADIENT = Contract(
+    "padding_gradient",
+    "no gradient at padding",
+    "The gradient at an empty slot is exactly 0, whatever the slot holds, nan included.",
+    padding_gradient,
+)
+
+
+def short_lists(loss: Subject, draw: Draw) -> None:
+    """Lists with no or one document, beside one that can be ranked, add nothing."""
+    query = draw(lists())
+    short = [draw(lists(fewest=0, most=1)) for _ in range(draw(st.integers(1, 2)))]
+    queries = [*short, query] if draw(st.booleans()) else [query, *short]
+    nothing = Outcome(np.zeros(1), (np.zeros(1),))
+    alone = [
+        loss.alone(q) if len(q) >= 2 else Outcome(nothing.values, (nothing.gradients[0][: len(q)],)) for q in queries
+    ]
+    counted = "counted" if loss.conventions.count_short_lists else "not counted"
+    sizes = " and ".join("an empty list" if not len(q) else "a list of one document" for q in short)
+    loss.must_agree(
+        loss.run(queries),
+        loss.combine(queries, alone),
+        queries,
+        f"Beside {sizes}, which should add 0 and be {counted}, the batch teaches something else.",
+    )
+
+
+SHORT_LISTS = Contract(
+    "short_lists",
+    "short lists add nothing",
+    "A list of no or one document contributes 0 and no gradient, and is not counted in the mean.",
+    short_lists,
+    under="count_short_lists=True asks that they be counted; under 'sum' and 'none' there is no mean to count in.",
+)
+
+
+def around(width: int, fill: tuple[float, float], documents: int) -> dict[str, str]:
+    """The setting of a padded list, in words."""
+    return {"width": f"{width} ({width - documents} empty), holding logit {show(fill[0])}, label {show(fill[1])}"}
+
+
+def beside_a_longer_list(loss: Subject, query: Query, alone: Outcome, width: int) -> None:
+    """A list of ``width`` documents stands in the same batch; how much the query counts there is not asked.
+
+    Losses that never see an empty slot, because a library packs the batch for them, are reached only this way.
+    """
+    filler = Query((0.0,) * width, (1.0,) * width)
+    queries = [query, filler]
+    share = loss.count(queries) if loss.conventions.reduction == "mean" else 1
+    got = loss.run(queries)
+    gradient = got.gradients[0] * share
+    right = alone.gradients[0]
+    room = closeness.room([query], loss.scale, got.dtype)
+    direction, factor, cosine = closeness.compare_directions(gradient, right, room)
+    value = float(got.values[0])
+    if loss.conventions.reduction != "none":
+        value = value * share - float(loss.alone(filler).values[0])
+    total = abs(value) + abs(float(got.values[0])) * share
+    allowed = closeness.VALUE * total + closeness.room(queries, loss.scale, got.dtype) * 2
+    same_value = abs(value - alone.values[0]) <= allowed
+    if direction == "kept":
+        as_loud = factor is not None and abs(factor - 1) <= closeness.SAME_DIRECTION
+        if same_value or not as_loud:
+            return
+        tail = "The gradient is right; the value is not."
+    elif direction == "changed" and cosine is not None:
+        tail = f"Its gradient changes direction: cosine {show(cosine, 3)} with the one it has alone."
+    elif np.abs(right).max() <= 10 * room and np.abs(gradient).max() <= 20 * room:
+        return  # nothing to teach, and nothing is taught
+    else:
+        tail = ""
+    raise BrokenPromise(
+        Counterexample(
+            f"Beside a list of {width} documents the same list teaches something else. {tail}".strip(),
+            (query,),
+            {"beside it": f"a list of {width} documents, logits 0, labels 1"},
+            (
+                Quantity("loss of the query", value, float(alone.values[0])),
+                Quantity("its gradient", closeness.as_tuple(gradient), closeness.as_tuple(right)),
+            ),
+            direction,
+            factor,
+            cosine,
+        )
+    )

@@ -1,0 +1,267 @@
+"""The loss under test: called on lists of numbers, answering with values and gradients, or with what is wrong."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from losslab.contracts import closeness
+from losslab.contracts.model import (
+    BrokenPromise,
+    Conventions,
+    Counterexample,
+    LossFailed,
+    NoKernel,
+    Quantity,
+    Query,
+)
+from losslab.contracts.wording import show
+
+Array = NDArray[np.float64]
+Loss = Callable[..., Any]
+
+# Badly ranked: whatever a loss's unit, this list draws a gradient of its usual size.
+PROBE = Query((0.0, 1.0, 2.0), (2.0, 1.0, 0.0))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a batch taught.
+
+    Attributes
+    ----------
+    values
+        (1,), or (B,) under reduction="none".
+    gradients
+        By the logits, one array a query, of its documents only.
+    padding
+        Gradient at the empty slots by (query, slot), both from 0.
+    """
+
+    values: Array
+    gradients: tuple[Array, ...]
+    padding: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    dtype: torch.dtype = torch.float64
+
+
+@dataclass
+class Subject:
+    """A loss, its declared conventions, and remarks made while checking it."""
+
+    loss: Loss
+    conventions: Conventions
+    against: Any = None
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Say something about the contract being checked; the same remark is kept once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    @cached_property
+    def scale(self) -> float:
+        """The loss's unit: its largest gradient entry on a plain, badly ranked list. Rounding is judged against it."""
+        probe = self.alone(PROBE)
+        scale = float(np.abs(probe.gradients[0]).max())
+        if scale == 0:
+            raise LossFailed("its gradient is 0 on a badly ranked list", Counterexample("", (PROBE,)))
+        return scale
+
+    def alone(self, query: Query, dtype: torch.dtype = torch.float32) -> Outcome:
+        """A query in a batch of its own, without an empty slot. All else is compared with it, so it must be finite."""
+        outcome = self.run([query], dtype=dtype)
+        if not np.isfinite(outcome.values).all() or not np.isfinite(outcome.gradients[0]).all():
+            value, gradient = show(float(outcome.values[0])), closeness.as_tuple(outcome.gradients[0])
+            raise LossFailed(
+                f"it gives {value} for one plain list, with gradient [{', '.join(map(show, gradient))}]",
+                Counterexample("", (query,)),
+            )
+        return outcome
+
+    def run(
+        self,
+        queries: Sequence[Query],
+        *,
+        width: int = 0,
+        fill: tuple[float, float] = (0.0, 0.0),
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> Outcome:
+        """Value and gradient of a batch, padded at the end of each row to the longest list or, if larger, to ``width``.
+
+        ``fill`` is what the empty slots of logits and labels hold.
+        """
+        logits, labels, mask = make_batch(queries, width=width, fill=fill, dtype=dtype, device=device)
+        with torch.enable_grad():
+            leaf = logits.requires_grad_()
+            # In training the logits come out of a model, so a loss may write into them; a leaf would forbid that.
+            value = self._call(queries, leaf.clone(), labels, mask)
+            self._must_be_differentiable(value, queries)
+            try:
+                (gradient,) = torch.autograd.grad(value.sum(), leaf, allow_unused=True)
+            except Exception as error:
+                raise _failure("its gradient raises", error, queries) from error
+        gradient = torch.zeros_like(leaf) if gradient is None else gradient
+        values = value.detach().reshape(-1).to("cpu", torch.float64).numpy()
+        rows = gradient.detach().to("cpu", torch.float64).numpy()
+        return Outcome(
+            values,
+            tuple(rows[i, : len(query)] for i, query in enumerate(queries)),
+            {(i, j): float(rows[i, j]) for i, q in enumerate(queries) for j in range(len(q), rows.shape[1])},
+            value.dtype,
+        )
+
+    def combine(self, queries: Sequence[Query], alone: Sequence[Outcome]) -> Outcome:
+        """What a batch should teach, given what each query teaches alone."""
+        weight = 1 / self.count(queries) if self.conventions.reduction == "mean" else 1.0
+        values = np.concatenate([outcome.values for outcome in alone])
+        if self.conventions.reduction != "none":
+            values = values.sum(keepdims=True) * weight
+        return Outcome(values, tuple(outcome.gradients[0] * weight for outcome in alone))
+
+    def count(self, queries: Sequence[Query]) -> int:
+        """How many of the queries are counted in a mean."""
+        return sum(len(query) >= 2 or self.conventions.count_short_lists for query in queries)
+
+    def must_agree(
+        self,
+        got: Outcome,
+        want: Outcome,
+        queries: Sequence[Query],
+        sentence: str,
+        setting: Mapping[str, str] | None = None,
+        *,
+        dtype: torch.dtype = torch.float32,
+        half: torch.dtype | None = None,
+    ) -> None:
+        """Raise `BrokenPromise` unless value and every query's gradient agree to the accuracy of ``dtype``.
+
+        ``half`` names a half-precision format that the gradient was rounded to (and the value, if it comes in it);
+        its rounding is then allowed as well.
+        """
+        room = closeness.room(queries, self.scale, dtype)
+        half_value = half if got.dtype == half else None  # a loss may answer half-precision logits in float32
+        values = closeness.compare_values(got.values, want.values, room, half_value)
+        gradients = [
+            closeness.compare_gradients(g, w, room, half) for g, w in zip(got.gradients, want.gradients, strict=True)
+        ]
+        worst = max(range(len(queries)), key=lambda i: gradients[i])
+        if values <= 1 and gradients[worst] <= 1:
+            return
+        one = int(np.argmax(closeness.value_errors(got.values, want.values, room, half_value)))
+        if len(got.values) > 1:  # one value a query: speak of one query only
+            worst = one if values > gradients[worst] else worst
+            one = worst
+        of_query = f" of query {worst + 1}" if len(queries) > 1 else ""
+        quantities = [
+            Quantity(
+                "loss" + (of_query if len(got.values) > 1 else ""), float(got.values[one]), float(want.values[one])
+            ),
+            Quantity(
+                "gradient" + of_query,
+                closeness.as_tuple(got.gradients[worst]),
+                closeness.as_tuple(want.gradients[worst]),
+            ),
+        ]
+        direction, factor, cosine = closeness.compare_directions(got.gradients[worst], want.gradients[worst], room)
+        if gradients[worst] <= 1:
+            tail = f"The gradient{of_query} is right; the value is not."
+        elif direction == "kept" and factor is not None:
+            tail = f"The gradient{of_query} keeps its direction; its weight is off by a factor of {show(factor)}."
+        elif direction == "changed" and cosine is not None:
+            tail = f"The gradient{of_query} changes direction: cosine {show(cosine, 3)} with the right one."
+        else:
+            tail = ""
+        raise BrokenPromise(
+            Counterexample(
+                f"{sentence} {tail}".strip(),
+                tuple(queries),
+                dict(setting or {}),
+                tuple(quantities),
+                direction,
+                factor,
+                cosine,
+            )
+        )
+
+    def _call(self, queries: Sequence[Query], logits: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
+        try:
+            value = self.loss(logits, labels, mask)
+        except Exception as error:
+            raise _failure("it raises", error, queries) from error
+        shape = (len(queries),) if self.conventions.reduction == "none" else ()
+        if not isinstance(value, Tensor):
+            raise LossFailed(f"it returns {_a(type(value).__name__)}, not a tensor", _input(queries))
+        if tuple(value.shape) != shape:
+            expected = f"one value a query, {shape}" if shape else "a scalar"
+            raise LossFailed(f"it returns a tensor of shape {tuple(value.shape)}, not {expected}", _input(queries))
+        return value
+
+    @staticmethod
+    def _must_be_differentiable(value: Tensor, queries: Sequence[Query]) -> None:
+        if not value.requires_grad:
+            raise LossFailed("its value is detached from the logits: there is no gradient", _input(queries))
+
+
+def make_batch(
+    queries: Sequence[Query],
+    *,
+    width: int,
+    fill: tuple[float, float],
+    dtype: torch.dtype,
+    device: torch.device | str,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, labels (B, N) in ``dtype`` and mask (B, N) bool, the documents of each row first."""
+    width = max([width, 1, *map(len, queries)])
+    logits = np.full((len(queries), width), fill[0])
+    labels = np.full((len(queries), width), fill[1])
+    mask = np.zeros((len(queries), width), dtype=bool)
+    for i, query in enumerate(queries):
+        logits[i, : len(query)], labels[i, : len(query)], mask[i, : len(query)] = query.logits, query.labels, True
+    as_dtype = functools.partial(torch.tensor, dtype=dtype, device=device)
+    return as_dtype(logits), as_dtype(labels), torch.tensor(mask, device=device)
+
+
+def takes(loss: Loss, keyword: str) -> bool:
+    """Whether the loss's signature names this keyword."""
+    target = loss.forward if isinstance(loss, torch.nn.Module) else loss
+    try:
+        return keyword in inspect.signature(target).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def name_of(loss: Loss) -> str:
+    """What to call a loss in a report."""
+    if isinstance(loss, functools.partial):
+        bound = [repr(x) for x in loss.args] + [f"{k}={v!r}" for k, v in loss.keywords.items()]
+        return f"{name_of(loss.func)}({', '.join(bound)})"
+    return str(getattr(loss, "name", None) or getattr(loss, "__name__", None) or type(loss).__name__)
+
+
+def first_line(error: BaseException) -> str:
+    """An exception in one line: its type and the first line of its message."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _failure(what: str, error: Exception, queries: Sequence[Query]) -> LossFailed:
+    missing = isinstance(error, NotImplementedError) or "not implemented for" in str(error)
+    return (NoKernel if missing else LossFailed)(f"{what} {first_line(error)}", _input(queries))
+
+
+def _input(queries: Sequence[Query]) -> Counterexample:
+    return Counterexample("", tuple(queries))
+
+
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun[0].lower() in "aeiou" else f"a {noun}"
