@@ -1,19 +1,25 @@
 """Live figures: anywidgets that need no kernel, each with a description in words and a still twin.
 
-Every figure is an `anywidget.AnyWidget` whose own module draws native, labelled controls. With a kernel its traits sync both
-ways; without one, `bundle` gives a page all it needs.
+Every figure is an `anywidget.AnyWidget` whose own module draws native, labelled controls. With a kernel its traits sync
+both ways; without one, `bundle` gives a page all it needs.
 """
 
 from losslab.figures._sheet import style
 from losslab.figures.base import Figure, FigureError
 from losslab.figures.compose import ComposeError, bundle, compose, stylesheet
+from losslab.figures.flip import Flip
 from losslab.figures.ghosts import GhostDocuments
+from losslab.figures.ties import TieOrder
+from losslab.figures.weight import WeightAndDirection
 
 __all__ = [
     "ComposeError",
     "Figure",
     "FigureError",
+    "Flip",
     "GhostDocuments",
+    "TieOrder",
+    "WeightAndDirection",
     "bundle",
     "compose",
     "style",

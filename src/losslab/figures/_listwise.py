@@ -38,7 +38,7 @@ class Outcome:
 
 
 def list_mle(logits: Sequence[float], padding: int, masked: bool) -> Outcome:
-    """Return ListMLE of one list, best document first: the sum over i of ln(sum over j >= i of exp(z_j), + ghosts) − z_i.
+    """Return ListMLE of one list, best document first: sum over i of [ln(sum over j >= i of exp z_j + ghosts) − z_i].
 
     Parameters
     ----------

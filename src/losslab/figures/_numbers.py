@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 
 def fixed(value: float, digits: int) -> str:
-    """Return what JavaScript's ``value.toFixed(digits)`` does: halves go away from zero, as Python's own format does not."""
+    """Return JavaScript's ``value.toFixed(digits)``: halves go away from zero; in Python's own format they do not."""
     return str(Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
 
 
@@ -34,4 +35,14 @@ def plural(count: int, noun: str) -> str:
 
 def up_or_down(push: float) -> str:
     """Return where a push takes a score."""
-    return "up" if push > 0 else "down"
+    return "up" if push > 0 else "down" if push < 0 else "nowhere"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names in a sentence: A, B and C."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def brief(value: float) -> str:
+    """Return `value` with the digits after the point that leave about three that count: 2.00, 12.3, 345."""
+    return num(value, 2 if value < 9.995 else 1 if value < 99.95 else 0)

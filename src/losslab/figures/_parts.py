@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -11,6 +11,7 @@ from losslab.figures._sheet import BIG, TEXT, Sheet, linear, measure
 
 NAMES = ("A", "B")  # documents of our query, best first
 LOOKS = ("best", "good")
+LETTERS = "ABCDEF"  # documents, as given
 LOGIT_A = 1.5
 MOST = 12  # slots a row
 TILE = 40
@@ -55,7 +56,9 @@ class Slots:
         """Draw one tile."""
         sheet.rect(self.x(slot) + 0.5, y + 0.5, self.side - 1, TILE - 1, look, radius=4)
 
-    def ours(self, sheet: Sheet, y: float, logits: Sequence[float], width: int, fixed: bool, note: str, counted: str) -> float:
+    def ours(
+        self, sheet: Sheet, y: float, logits: Sequence[float], width: int, fixed: bool, note: str, counted: str
+    ) -> float:
         """Draw our query's two documents and its empty slots; return the y below."""
         y = self.head(sheet, y, "Our query", note)
         for i, z in enumerate(logits):
@@ -109,7 +112,34 @@ def pair(sheet: Sheet, push: Push, x: float, scale: Callable[[float], float], si
         sheet.rect(at - plate / 2, base - 16, plate, 22, "wrong", radius=11)
         sheet.text(at, base, "wrong way", strong=True, colour="page", anchor="middle")
     else:
-        sheet.text(at, base, up_or_down(push.now), strong=True, anchor="middle")
+        sheet.text(at, base, up_or_down(push.now), strong=True, anchor="middle", halo=True)
+
+
+def arrows(
+    sheet: Sheet,
+    x: float,
+    y: float,
+    breadth: float,
+    title: str,
+    docs: Sequence[Push],
+    domain: tuple[float, float],
+    ticks: Sequence[float],
+    head: float = 34,
+    indent: float = 76,
+) -> float:
+    """Draw the pushes on every score of a list on one axis, each document named below; return the y below."""
+    sheet.text(x, y + 14, title, size=TEXT, strong=True)
+    scale = linear(domain, (y + head, y + head + 192))
+    left, right = x + indent, x + breadth
+    sheet.levels(scale, ticks, left, right, lambda t: num(t, 1 if t else 0))
+    named = next((i for i, doc in enumerate(docs) if doc.aim > 0), None)
+    for i, doc in enumerate(docs):
+        middle = left + (right - left) * (i + 0.5) / len(docs)
+        if i == named:
+            sheet.text(middle + 15, scale(0) + 19, "should be", colour="right", anchor="middle", halo=True)
+        pair(sheet, doc, middle, scale)
+        sheet.text(middle, y + head + 220, doc.name, size=TEXT, strong=True, anchor="middle")
+    return y + head + 224
 
 
 def pushes(
@@ -121,39 +151,53 @@ def pushes(
     domain: tuple[float, float],
     ticks: Sequence[float],
 ) -> float:
-    """Draw the pushes on every score, with the gradients in numbers below; return the y below."""
-    sheet.text(x, y + 14, "Push on each score (−gradient)", size=TEXT, strong=True)
-    scale = linear(domain, (y + 34, y + 226))
+    """Draw `arrows` with the gradients in numbers below; return the y below."""
+    y = arrows(sheet, x, y, breadth, "Push on each score (−gradient)", docs, domain, ticks) + 18
     left, right = x + 76, x + breadth
-    sheet.levels(scale, ticks, left, right, lambda t: num(t, 1 if t else 0))
     for i, key in enumerate(("gradient", "should be")):
-        sheet.text(left - 8, y + 276 + 20 * i, key, colour="muted", anchor="end")
-    named = next((i for i, doc in enumerate(docs) if doc.aim > 0), None)
+        sheet.text(left - 8, y + 20 * i, key, colour="muted", anchor="end")
     for i, doc in enumerate(docs):
         middle = left + (right - left) * (i + 0.5) / len(docs)
-        if i == named:
-            sheet.text(middle + 15, scale(0) + 19, "should be", colour="right", anchor="middle")
-        pair(sheet, doc, middle, scale)
-        sheet.text(middle, y + 254, doc.name, size=TEXT, strong=True, anchor="middle")
         colour = "wrong" if doc.flips else "ink"
-        sheet.text(middle, y + 276, signed(-doc.now), size=TEXT, strong=True, colour=colour, anchor="middle")
-        sheet.text(middle, y + 296, signed(-doc.aim), size=TEXT, colour="right", anchor="middle")
-    return y + 300
+        sheet.text(middle, y, signed(-doc.now), size=TEXT, strong=True, colour=colour, anchor="middle")
+        sheet.text(middle, y + 20, signed(-doc.aim), size=TEXT, colour="right", anchor="middle")
+    return y + 24
 
 
-def number(sheet: Sheet, x: float, y: float, breadth: float, loss: float, right: float, note: str) -> str:
+def number(sheet: Sheet, x: float, y: float, loss: float, right: float, title: str, note: str = "") -> str:
     """Draw the loss, large, and how far off it is; return the colour of the verdict."""
     off, value = num(loss) != num(right), num(loss)
-    sheet.text(x, y + 14, "Loss of our query (nats)", size=TEXT, strong=True)
+    sheet.text(x, y + 14, title, size=TEXT, strong=True)
     sheet.text(x, y + 56, value, size=BIG, strong=True, colour="wrong" if off else "ink")
     far = num(abs(loss - right))
     verdict = f"{far} too {'high' if loss > right else 'low'}" if off else "as it should be"
     colour = "wrong" if off else "right"
     beside = x + measure(value, BIG, strong=True) + 14
-    tx, ty = (beside, y + 38) if beside + measure(note) <= x + breadth else (x, y + 80)
-    sheet.text(tx, ty, note, colour="muted")
-    sheet.text(tx, ty + 18, verdict, strong=True, colour=colour)
+    if note:
+        sheet.text(beside, y + 38, note, colour="muted")
+    sheet.text(beside if note else x, y + (56 if note else 79), verdict, strong=True, colour=colour)
     return colour
+
+
+def curve(
+    sheet: Sheet,
+    sx: Callable[[float], float],
+    sy: Callable[[float], float],
+    losses: Mapping[int, float],
+    width: int,
+    loss: float,
+    right: float,
+    colour: str,
+    dot: float = 3,
+) -> None:
+    """Draw the loss over widths: as it is, as it should be, and where it now stands."""
+    widths = list(losses)
+    sheet.line([(sx(widths[0]), sy(right)), (sx(widths[-1]), sy(right))], "line-right")
+    sheet.line([(sx(w), sy(value)) for w, value in losses.items()], "line-wrong")
+    sheet.line([(sx(width), sy(right)), (sx(width), sy(loss))], "gap")
+    for w, value in losses.items():
+        sheet.dot(sx(w), sy(value), dot, "wrong")
+    sheet.dot(sx(width), sy(loss), 8, colour, ringed=True)
 
 
 def loss_picture(
@@ -162,8 +206,7 @@ def loss_picture(
     y: float,
     breadth: float,
     *,
-    widths: Sequence[int],
-    losses: Sequence[float],
+    losses: Mapping[int, float],
     width: int,
     loss: float,
     right: float,
@@ -174,20 +217,16 @@ def loss_picture(
     highest: int = 1,
 ) -> float:
     """Draw the loss as a number and over every width; return the y below."""
-    colour = number(sheet, x, y, breadth, loss, right, note)
-    highest = max(highest, ceil(max(losses) + 0.05))
-    sx = linear((widths[0], widths[-1]), (x + 26, x + breadth - 8))
+    colour = number(sheet, x, y, loss, right, "Loss of our query (nats)", note)
+    highest = max(highest, ceil(max(losses.values()) + 0.05))
+    first, last = min(losses), max(losses)
+    sx = linear((first, last), (x + 26, x + breadth - 8))
     sy = linear((highest, 0), (y + 90, y + 256))
     sheet.levels(sy, range(highest + 1), x + 18, x + breadth, str)
     for tick in ticks:
         sheet.text(sx(tick), y + 276, str(tick), colour="muted", anchor="middle")
     sheet.text(x + breadth, y + 296, "longest list in the batch (documents)", colour="muted", anchor="end")
-    sheet.line([(sx(widths[0]), sy(right)), (sx(widths[-1]), sy(right))], "line-right")
-    sheet.line([(sx(w), sy(value)) for w, value in zip(widths, losses, strict=True)], "line-wrong")
-    sheet.line([(sx(width), sy(right)), (sx(width), sy(loss))], "gap")
-    for w, value in zip(widths, losses, strict=True):
-        sheet.dot(sx(w), sy(value), 3, "wrong")
-    sheet.dot(sx(width), sy(loss), 8, colour, ringed=True)
-    sheet.text(sx(widths[-1]), sy(right) - 9, right_name, colour="right", anchor="end", halo=True)
-    sheet.text(sx(widths[-1]) - 4, sy(losses[-1]) - 14, wrong_name, colour="wrong", anchor="end")
+    curve(sheet, sx, sy, losses, width, loss, right, colour)
+    sheet.text(sx(last), sy(right) - 9, right_name, colour="right", anchor="end", halo=True)
+    sheet.text(sx(last) - 4, sy(losses[last]) - 14, wrong_name, colour="wrong", anchor="end")
     return y + 300

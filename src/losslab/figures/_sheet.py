@@ -8,13 +8,15 @@ from contextlib import AbstractContextManager
 from functools import cache
 from html import escape
 from io import StringIO
+from math import log
 from pathlib import Path
+from typing import Any
 
 import matplotlib
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 from matplotlib.font_manager import FontProperties
-from matplotlib.patches import FancyBboxPatch, Polygon, Rectangle
+from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon, Rectangle
+from matplotlib.path import Path as Curve
 from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 
@@ -63,6 +65,12 @@ def linear(domain: tuple[float, float], reach: tuple[float, float]) -> Callable[
     return lambda value: r0 + (value - d0) * (r1 - r0) / (d1 - d0)
 
 
+def logarithmic(domain: tuple[float, float], reach: tuple[float, float]) -> Callable[[float], float]:
+    """Return the same for a logarithmic axis."""
+    scale = linear((log(domain[0]), log(domain[1])), reach)
+    return lambda value: scale(log(value))
+
+
 def measure(text: str, size: float = SMALL, *, strong: bool = False) -> float:
     """Return the width of `text` in px."""
     font = FontProperties(family=["DejaVu Sans"], weight="bold" if strong else "normal")
@@ -91,14 +99,14 @@ class Sheet:
         self._level += 1
         return self._level
 
-    def _ink(self, look: str) -> dict[str, object]:
+    def _ink(self, look: str) -> dict[str, Any]:
         fill, outline, thickness, dashes, hatched = _LOOKS[look]
         colours = palette()
         return {
             "facecolor": colours[fill] if fill else "none",
             "edgecolor": colours[outline],
             "linewidth": thickness,
-            "linestyle": (0, dashes) if dashes else "solid",
+            "linestyle": (0, [d / thickness for d in dashes]) if dashes else "solid",  # matplotlib counts in widths
             "hatch": "////" if hatched else None,
             "zorder": self._next(),
         }
@@ -133,15 +141,21 @@ class Sheet:
 
     def rect(self, x: float, y: float, width: float, height: float, look: str, radius: float = 0) -> None:
         """Draw a rectangle with its upper left corner at (x, y)."""
-        if radius:
-            shape = f"round,pad=0,rounding_size={radius}"
-            self._axes.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=shape, mutation_aspect=1, **self._ink(look)))
-        elif width > 0:
-            self._axes.add_patch(Rectangle((x, y), width, height, **self._ink(look)))
+        with style():  # the colour and width of the hatching
+            if radius:
+                shape = f"round,pad=0,rounding_size={radius}"
+                self._axes.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=shape, **self._ink(look)))
+            elif width > 0:
+                self._axes.add_patch(Rectangle((x, y), width, height, **self._ink(look)))
 
     def line(self, points: Sequence[Point], look: str) -> None:
         """Draw a line through `points`."""
         self._axes.add_patch(Polygon(points, closed=False, fill=False, **self._ink(look)))
+
+    def curve(self, points: Sequence[Point], look: str) -> None:
+        """Draw a Bézier curve through its end points, bent towards the two in between."""
+        path = Curve(points, [Curve.MOVETO, *[Curve.CURVE4] * 3])
+        self._axes.add_patch(PathPatch(path, **{**self._ink(look), "facecolor": "none"}))
 
     def dot(self, x: float, y: float, radius: float, colour: str, *, ringed: bool = False) -> None:
         """Draw a round point, with a ring of the page's colour around it if `ringed`."""
@@ -164,7 +178,14 @@ class Sheet:
         right = [(2 * x - a, b) for a, b in reversed(left[:3])]
         self._axes.add_patch(Polygon(left + right, closed=True, joinstyle="miter", **self._ink(look)))
 
-    def levels(self, scale: Callable[[float], float], ticks: Sequence[float], at: float, to: float, show: Callable[[float], str]) -> None:
+    def levels(
+        self,
+        scale: Callable[[float], float],
+        ticks: Sequence[float],
+        at: float,
+        to: float,
+        show: Callable[[float], str],
+    ) -> None:
         """Draw a grid line from x = `at` to `to` at each tick of an upright axis, its label to the left."""
         for tick in ticks:
             self.line([(at, scale(tick)), (to, scale(tick))], "zero" if tick == 0 else "grid")
@@ -174,12 +195,12 @@ class Sheet:
 def to_svg(canvas: Canvas, title: str, description: str) -> str:
     """Return `canvas` as SVG text of its own: the same bytes for the same state, with a title and a description.
 
-    One unit is one px and text stays text, so that it can be read aloud, searched and selected. Nothing in it names a date,
-    a version or an address that could be fetched.
+    One unit is one px and text stays text, so that it can be read aloud, searched and selected. Nothing in it names a
+    date, a version or an address that could be fetched.
     """
     out = StringIO()
     with style():
-        FigureCanvasSVG(canvas).print_svg(out, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = out.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)

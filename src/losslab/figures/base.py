@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import anywidget
 import traitlets
@@ -15,47 +16,89 @@ from losslab.figures.compose import compose, stylesheet
 
 
 class FigureError(traitlets.TraitError, ValueError):
-    """A trait was given a value that its figure cannot show; the message names the trait, the value and what is allowed."""
+    """A trait was given what its figure cannot show; the message names the trait, the value and what is allowed."""
 
 
-class Whole(traitlets.TraitType[int, int]):
+def _number(value: object) -> float | None:
+    """Return a finite number as a float, and None for whatever else."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
+        return None
+    return float(value)
+
+
+def _whole(value: object) -> int | None:
+    """Return a whole number as an int, and None for whatever else."""
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+
+
+class Whole(traitlets.TraitType[int, object]):
     """An int from `low` to `high`, both included."""
 
     def __init__(self, default: int, low: int, high: int) -> None:
         super().__init__(default)
         self.low, self.high = low, high
 
-    def validate(self, obj: Any, value: Any) -> int:
+    def validate(self, obj: object, value: object) -> int:
         """Return `value` as an int."""
-        if isinstance(value, bool) or not isinstance(value, Integral) or not self.low <= value <= self.high:
-            raise FigureError(
-                f"{type(obj).__name__}: {self.name} must be an int from {self.low} to {self.high}, not {value!r}"
-            )
-        return int(value)
+        whole = _whole(value)
+        if whole is None or not self.low <= whole <= self.high:
+            where = f"{type(obj).__name__}: {self.name}"
+            raise FigureError(f"{where} must be an int from {self.low} to {self.high}, not {value!r}")
+        return whole
 
 
-class Tenth(traitlets.TraitType[float, float]):
+class Tenth(traitlets.TraitType[float, object]):
     """A float from `low` to `high`, rounded to the tenth that the figure's slider can stand at."""
 
     def __init__(self, default: float, low: float, high: float) -> None:
         super().__init__(default)
         self.low, self.high = low, high
 
-    def validate(self, obj: Any, value: Any) -> float:
+    def validate(self, obj: object, value: object) -> float:
         """Return `value` as a float, rounded."""
-        real = isinstance(value, Real) and not isinstance(value, bool)
-        if not real or not isfinite(value) or not self.low <= value <= self.high:
-            raise FigureError(
-                f"{type(obj).__name__}: {self.name} must be a finite number from {self.low} to {self.high}, not {value!r}"
-            )
-        return round(float(value), 1)
+        number = _number(value)
+        if number is None or not self.low <= number <= self.high:
+            where = f"{type(obj).__name__}: {self.name}"
+            raise FigureError(f"{where} must be a finite number from {self.low} to {self.high}, not {value!r}")
+        return round(number, 1)
 
 
-class Figure(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's own base is untyped
+class Table(traitlets.TraitType[list[Any], object]):
+    """Measured numbers: a list (`depth` 1) or nested lists, of finite floats or, with `whole`, of ints of 0 or more.
+
+    Arrays and tensors are taken too, and kept as lists.
+    """
+
+    def __init__(self, depth: int = 1, *, whole: bool = False) -> None:
+        super().__init__([])
+        self.depth, self.whole = depth, whole
+
+    def validate(self, obj: object, value: object) -> list[Any]:
+        """Return `value` as nested lists of plain numbers."""
+        return self._rows(f"{type(obj).__name__}: {self.name}", value, self.depth)
+
+    def _rows(self, place: str, value: object, depth: int) -> list[Any]:
+        value = value.tolist() if hasattr(value, "tolist") else value
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            raise FigureError(f"{place} must be a list, not {value!r}")
+        places = [(f"{place}[{i}]", item) for i, item in enumerate(value)]
+        if depth > 1:
+            return [self._rows(where, item, depth - 1) for where, item in places]
+        return [self._entry(where, item) for where, item in places]
+
+    def _entry(self, place: str, value: object) -> float | int:
+        number = _whole(value) if self.whole else _number(value)
+        if number is None or (self.whole and number < 0):
+            kind = "an int of 0 or more" if self.whole else "a finite number"
+            raise FigureError(f"{place} must be {kind}, not {value!r}")
+        return number
+
+
+class Figure(anywidget.AnyWidget):
     """A live figure: an anywidget whose module draws its own labelled controls, so that it also lives without a kernel.
 
-    A subclass sets `figure` (the name of its module under ``js/``) and `title`, adds synced traits, and writes `describe`
-    and `twin`. With a kernel the traits sync both ways: set them, `observe` them, or hand them to ``ipywidgets.jslink``.
+    A subclass names its module under ``js/`` and its title, adds synced traits, and writes `describe` and `twin`. With
+    a kernel the traits sync both ways: set them, `observe` them, or hand them to ``ipywidgets.jslink``.
 
     Attributes
     ----------
@@ -71,8 +114,8 @@ class Figure(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's own base
     NAME: ClassVar[str] = ""
     TITLE: ClassVar[str] = ""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        if "NAME" in cls.__dict__:  # not the class that add_traits derives for each instance: there both are traits already
+    def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401  # as anywidget has it
+        if "NAME" in cls.__dict__:  # it is not in the class that add_traits derives for each instance
             cls._esm = compose(cls.NAME)
             cls._css = stylesheet()
         super().__init_subclass__(**kwargs)
@@ -84,6 +127,14 @@ class Figure(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's own base
     @traitlets.default("title")
     def _titled(self) -> str:
         return self.TITLE
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise FigureError(f"{type(self).__name__}: {what}")
+
+    def _need(self, given: Iterable[str], *names: str) -> None:
+        """Refuse to be built without measured data: a figure of nothing has no state that can be selected."""
+        if missing := [name for name in names if name not in set(given)]:
+            raise TypeError(f"{type(self).__name__} shows what was measured and needs {', '.join(missing)}")
 
     def describe(self) -> str:
         """Return in words what the figure now shows: the live sentence on the page."""
@@ -97,7 +148,7 @@ class Figure(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's own base
         """Return `twin` as SVG text with `title` and `describe` in it; the same state gives the same bytes."""
         return to_svg(self.twin(), self.title, self.describe())
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        data, metadata = super()._repr_mimebundle_(**kwargs)
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ANN401  # likewise
+        data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
         data = {**data, "image/svg+xml": self.svg(), "text/plain": self.describe()}
         return data, {**metadata, "image/svg+xml": {"alt": self.describe()}}

@@ -1,11 +1,11 @@
 """Join our ES modules into what a host can run: one module for anywidget, or one classic script for static pages.
 
-The sources under ``js/`` are plain ES modules, so they can be read, linted and tested as they stand. anywidget wants a figure
-as *one* module, and a page opened from ``file://`` may run no module at all. Each source therefore becomes one scope, a
-function that returns what it exports, placed after the scopes it imports from. Names of different modules cannot meet.
+The sources under ``js/`` are plain ES modules, so they can be read, linted and tested as they stand. anywidget wants a
+figure as *one* module, and a page opened from ``file://`` may run no module at all. Each source therefore becomes one
+scope, a function that returns what it exports, after the scopes it imports from. Names of two modules cannot meet.
 
-What is understood: ``import {a, b as c} from "./x.js"`` and ``export`` before ``const``, ``let``, ``function``, ``class`` or
-``default``, each starting a line. Whatever else imports or exports is refused by name.
+What is understood: ``import {a, b as c} from "./x.js"`` and ``export`` before ``const``, ``let``, ``function``,
+``class`` or ``default``, each starting a line. Whatever else imports or exports is refused by name.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def compose(name: str, *, folder: Path = JS) -> str:
     Raises
     ------
     ComposeError
-        If a module is missing, has no default export, imports a name that is not exported, or imports itself in a circle.
+        If a module is missing, has no default export, imports a name that nobody exports, or imports itself.
     """
     return f"{_scopes([name], folder)}\nexport default {_variable(name)}.default;\n"
 
@@ -131,7 +131,7 @@ def compose(name: str, *, folder: Path = JS) -> str:
 def bundle(names: Iterable[str], *, folder: Path = JS) -> str:
     """Return one classic script that puts each figure at ``globalThis.losslab.figures[name]``, shared modules once.
 
-    It holds no import and no export, so a page may load it with ``<script src>`` from ``file://`` as well. Each entry is the
+    It holds no import and no export, so a page may load it with ``<script src>`` from ``file://`` too. Each entry is the
     figure's default export, ``{render({model, el})}``, in anywidget's own form. Two bundles on one page add up.
 
     Parameters

@@ -48,7 +48,8 @@ class GhostDocuments(Figure):
             same = "as with no padding at all"
             return f"Padded to {self.width}, masked before the sum: the loss stays {loss}, {pushed}, {same}."
         first, second = (percent(choice.ghosts, 0) for choice in now.choices)
-        ghosts = f"{plural(padding, 'ghost')} {'hold' if padding > 1 else 'holds'} {first} of choice 1 and {second} of choice 2"
+        hold = "hold" if padding > 1 else "holds"
+        ghosts = f"{plural(padding, 'ghost')} {hold} {first} of choice 1 and {second} of choice 2"
         flipped = now.gradient[1] * right.gradient[1] < 0
         effect = f"B is pushed {push_b} "
         effect += f"instead of {up_or_down(-right.gradient[1])}" if flipped else "by the wrong amount"
@@ -58,7 +59,7 @@ class GhostDocuments(Figure):
         """Return the still twin of the current state."""
         now, right = self._now_and_right()
         logits, padding = (parts.LOGIT_A, self.logit_b), self.width - 2
-        sheet = Sheet(height=702)
+        sheet = Sheet(height=634)
         slots = parts.Slots(sheet.width, gutter=130)
         counted = f"adds {'0' if self.fixed else 'exp(1e-16) = 1'} to the sums below"
         y = slots.ours(sheet, 2, logits, self.width, self.fixed, "logits of A and B", counted) + 18
@@ -75,14 +76,12 @@ class GhostDocuments(Figure):
             for name, look, a, b in zip(parts.NAMES, parts.LOOKS, now.gradient, right.gradient, strict=True)
         ]
         parts.pushes(sheet, 0, y, sheet.width * 0.44, docs, (1.1, -0.75), (1, 0.5, 0, -0.5))
-        widths = range(2, parts.MOST + 1)
         parts.loss_picture(
             sheet,
             sheet.width * 0.53,
             y,
             sheet.width * 0.47,
-            widths=widths,
-            losses=[list_mle(logits, w - 2, masked=False).loss for w in widths],
+            losses={w: list_mle(logits, w - 2, masked=False).loss for w in range(2, parts.MOST + 1)},
             width=self.width,
             loss=now.loss,
             right=right.loss,

@@ -2,7 +2,7 @@
  * Ghost documents: how the length of somebody else's list changes what our query teaches.
  * Traits: `width` (2..12, the longest list in the batch), `fixed` (mask before the sum?), `logit_b` (score of document B).
  */
-import { NOTE, SIZE, mount, num, percent, plural, radios, range, spread, upOrDown } from "./kit.js";
+import { NOTE, SIZE, longestOf, mount, num, percent, plural, radios, range, spread, upOrDown } from "./kit.js";
 import { LOGIT_A, LOOKS, MOST, NAMES, WIDTHS, drawOther, drawOurs, rowHead } from "./lists.js";
 import { listMle } from "./listwise.js";
 import { drawLoss } from "./loss.js";
@@ -51,13 +51,21 @@ function sentence({ width, fixed, padding, now, right }) {
   return `Padded to ${width}: ${hold}, the loss reads ${loss} instead of ${num(right.loss, 3)}, and ${effect}.`;
 }
 
+/** What there is to draw and to say for the traits. */
+function outcome({ width, fixed, logit_b }) {
+  const logits = [LOGIT_A, logit_b], padding = width - 2;
+  return { width, fixed, logits, padding, now: listMle(logits, padding, fixed), right: listMle(logits, padding, true) };
+}
+
+const LONGEST = longestOf(
+  [0.3, 1.5].flatMap((logit_b) => WIDTHS.flatMap((width) => [true, false].map((fixed) => sentence(outcome({ width, fixed, logit_b }))))),
+);
+
 /** Lays the four parts out: beside each other where the column is wide, below each other where it is not. */
 function draw(base) {
-  const { room, width, fixed, logit_b } = base;
-  const wide = room >= 600;
-  const logits = [LOGIT_A, logit_b], padding = width - 2;
-  const now = listMle(logits, padding, fixed), right = listMle(logits, padding, true);
-  const view = { ...base, logits, padding, now, right, gutter: wide ? 130 : 0, aside: wide ? 108 : 0, highest: 4 };
+  const { room, width, fixed } = base;
+  const wide = room >= 600, result = outcome(base), { logits, now, right } = result;
+  const view = { ...base, ...result, gutter: wide ? 130 : 0, aside: wide ? 108 : 0, highest: 4 };
   let y = drawOurs(view, 0, "logits of A and B", `adds ${fixed ? "0" : "exp(1e-16) = 1"}${wide ? " to the sums below" : ""}`);
   y = drawChoices(view, drawOther(view, y + 18) + 40) + 40;
   const docs = NAMES.map((name, i) => ({ key: i, name, look: LOOKS[i], is: -now.gradient[i], aim: -right.gradient[i] }));
@@ -76,7 +84,7 @@ function draw(base) {
 export default {
   render: ({ model, el }) =>
     mount({
-      model, el, draw,
+      model, el, draw, longest: LONGEST,
       label: "A padded batch of two queries; our query’s two choices, the push on each of its scores, and its loss",
       traits: ["width", "fixed", "logit_b"],
       controls: [

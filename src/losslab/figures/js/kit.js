@@ -27,10 +27,25 @@ export function signed(value, digits = 4) {
 }
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
 export const plural = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
-export const upOrDown = (push) => (push > 0 ? "up" : "down");
+export const upOrDown = (push) => (push > 0 ? "up" : push < 0 ? "down" : "nowhere");
+
+/** A, B and C. */
+export const listed = (names) => names.join(", ").replace(/, ([^,]*)$/, " and $1");
+
+/** The `n` longest of some texts, by their letters. */
+export const longestOf = (texts, n = 4) => [...new Set(texts)].sort((a, b) => b.length - a.length).slice(0, n);
+
+/** Digits after the point that leave about three that count: 2.00, 12.3, 345. */
+export const brief = (value) => num(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 
 /** The straight line that takes the domain [d0, d1] to the range [r0, r1]. */
 export const linear = ([d0, d1], [r0, r1]) => (value) => r0 + ((value - d0) * (r1 - r0)) / (d1 - d0);
+
+/** The same on a logarithmic axis. */
+export const logarithmic = ([d0, d1], reach) => {
+  const scale = linear([Math.log(d0), Math.log(d1)], reach);
+  return (value) => scale(Math.log(value));
+};
 
 /** An element with attributes and children. */
 function make(space, tag, attrs, ...children) {
@@ -143,8 +158,8 @@ export const steps = (trait, { label, values, say = String }) => (link) => {
   return range("at", { label, min: 0, max: values.length - 1, say: (i) => say(values[i]) })({ ...at, watch });
 };
 
-/** Labelled native radio buttons on a trait: every state has its name, and both names are always in view. */
-export const radios = (trait, { label, options }) => (link) => {
+/** Labelled native radio buttons on a trait: every state has its name, and all names are always in view. */
+export const radios = (trait, { label, options, inline = false }) => (link) => {
   const name = uid();
   const buttons = options.map(([value, text]) => {
     const input = html("input", { type: "radio", name });
@@ -152,7 +167,7 @@ export const radios = (trait, { label, options }) => (link) => {
     link.watch(trait, () => (input.checked = link.get(trait) === value));
     return html("label", {}, input, text);
   });
-  return html("fieldset", { class: "ll-control" }, html("legend", {}, label), ...buttons);
+  return html("fieldset", { class: inline ? "ll-control ll-inline" : "ll-control" }, html("legend", {}, label), ...buttons);
 };
 
 /**
@@ -165,8 +180,9 @@ export const radios = (trait, { label, options }) => (link) => {
  * @param {string[]} figure.traits
  * @param {((link: object) => HTMLElement)[]} figure.controls
  * @param {(view: object) => {height: number, says: string}} figure.draw  view: ink, room (px), measure, hatch and every trait
+ * @param {string[]} figure.longest  sentences as long as any that `draw` may say: their room is kept, so the drawing never jumps
  */
-export function mount({ model, el, label, traits, controls, draw }) {
+export function mount({ model, el, label, traits, controls, draw, longest }) {
   const offs = [];
   const read = () => Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
   const link = {
@@ -186,10 +202,12 @@ export function mount({ model, el, label, traits, controls, draw }) {
   const reset = html("button", { type: "button", class: "ll-reset" }, "Reset");
   reset.addEventListener("click", () => link.set(start));
   const live = html("p", { class: "ll-live", "aria-live": "polite", "aria-atomic": "true" });
+  const unseen = longest.map((text) => html("p", { class: "ll-live ll-unseen", "aria-hidden": "true" }, text));
+  const says = html("div", { class: "ll-says" }, live, ...unseen);
   const drawing = svg("svg", { role: "img", "aria-label": label });
   const panel = html("div", { class: controls.length > 1 ? "ll-controls" : "ll-controls ll-single" });
   panel.append(...controls.map((build) => build(link)), reset);
-  const group = html("div", { class: "ll-fig", role: "group", "aria-label": model.get("title") || label }, panel, live, drawing);
+  const group = html("div", { class: "ll-fig", role: "group", "aria-label": model.get("title") || label }, panel, says, drawing);
   for (const name in SIZE) group.style.setProperty(`--ll-${name}`, `${SIZE[name]}px`);
   el.append(group);
 
