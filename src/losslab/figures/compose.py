@@ -131,8 +131,8 @@ def compose(name: str, *, folder: Path = JS) -> str:
 def bundle(names: Iterable[str], *, folder: Path = JS) -> str:
     """Return one classic script that puts each figure at ``globalThis.losslab.figures[name]``, shared modules once.
 
-    It holds no import and no export, so a page may load it with ``<script src>`` from ``file://`` too. Each entry is the
-    figure's default export, ``{render({model, el})}``, in anywidget's own form. Two bundles on one page add up.
+    It holds no import and no export, so a page may load it with ``<script src>`` from ``file://`` too. Each entry is
+    the figure's default export, ``{render({model, el})}``, in anywidget's own form. Bundles on one page add up.
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ class TieOrder(Figure):
 
     def twin(self) -> Canvas:
         """Return the still twin of the current state."""
-        at, sheet = self.widths.index(self.width), Sheet(height=588)
+        at, sheet = self.widths.index(self.width), Sheet(height=590)
         y = self._drawn_orders(sheet) + 44
         found = [-g for row in self.gradients for g in row]
         high, low = max(0.0, *found), min(0.0, *found)

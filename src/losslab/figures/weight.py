@@ -143,8 +143,8 @@ class WeightAndDirection(Figure):
         alone, now = self.alone[row], self.gradients[row][at]
         weight, cosine = self.weights[row][at], self.cosines[row][at]
         kept, light = cosine >= _KEPT, _is_light(weight)
-        sheet = Sheet(height=630)
-        words = (num(cosine), "cosine to it alone", "kept" if kept else "turned")
+        sheet = Sheet(height=646)
+        words = (num(cosine), "cosine, batch to alone", "kept" if kept else "turned")
         y = self._panel(sheet, 0, "Direction (scaled to length 1)", hypot(*now), "1 = its own length", words, kept)
         verdict = f"{brief(weight)}× smaller, not {_MEAN}×" if light else "as it should be"
         words = (_share(weight), "of a per-query mean", verdict)

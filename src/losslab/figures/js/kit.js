@@ -211,7 +211,7 @@ export function mount({ model, el, label, traits, controls, draw, longest }) {
   for (const name in SIZE) group.style.setProperty(`--ll-${name}`, `${SIZE[name]}px`);
   el.append(group);
 
-  const view = { ink: pen(drawing), hatch: hatch(drawing), measure: measurer(group), room: 0 };
+  const view = { ink: pen(drawing), hatch: hatch(drawing), measure: null, room: 0 };
   function redraw() {
     if (!view.room) return;
     const { height, says } = draw({ ...view, ...read() });
@@ -225,6 +225,7 @@ export function mount({ model, el, label, traits, controls, draw, longest }) {
     const room = Math.floor(entry.contentRect.width);
     if (room === view.room) return;
     view.room = room;
+    view.measure = measurer(group); // not before: some hosts put `el` into the page after they rendered it
     drawing.classList.add("ll-still"); // a new layout appears at once; only changes of traits move
     redraw();
   });

@@ -93,7 +93,7 @@ function draw(base) {
   };
   const kept = cosine >= KEPT, light = isLight(weight);
   const below = panel("direction", 0, 0, "Direction (scaled to length 1)", length(now), "1 = its own length", {
-    value: num(cosine), note: "cosine to it alone", good: kept, verdict: kept ? "kept" : "turned",
+    value: num(cosine), note: "cosine, batch to alone", good: kept, verdict: kept ? "kept" : "turned",
   });
   const bottom = panel("weight", x, wide ? 0 : below + 36, "Weight (true to size)", length(alone) / MEAN,
     "1 = its length under a per-query mean", {

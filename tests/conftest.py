@@ -1,0 +1,21 @@
+"""What tests of several parts share."""
+
+import shutil
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """The one browser of a test process: Playwright can be started only once in it."""
+    with sync_playwright() as playwright:
+        path = shutil.which("chromium") or "/usr/bin/chromium"
+        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS.split())
+        yield chromium
+        chromium.close()

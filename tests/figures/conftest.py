@@ -1,0 +1,173 @@
+"""A page that hosts a figure as a static page does, and figures with real measurements in them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from losslab import figures
+from losslab.measure.listwise_ties import tie_profile
+from losslab.measure.listwise_weight import measure_weight
+
+JS = Path(figures.__file__).parent / "js"
+HOST = "http://figures.test/"  # no such host: every request to it is answered from disk, below
+
+PAGE = """\
+<!doctype html><html lang="en"><meta charset="utf-8"><title>A figure</title><link rel="icon" href="data:,">
+<style>
+  :root { color-scheme: light dark; } [data-theme=light] { color-scheme: light; } [data-theme=dark] { color-scheme: dark; }
+  body { margin: 0; background: light-dark(#ffffff, #14181e); color: light-dark(#222832, #ced6dd); font: 16px/1.65 %(font)s; }
+  main { max-width: 760px; margin: 0 auto; padding: 16px; }
+  %(css)s
+</style>
+<main><div id="figure"></div></main>
+<script>%(script)s</script>
+<script>
+  const state = %(state)s, bus = new EventTarget();
+  globalThis.saved = 0;
+  globalThis.model = {  // what anywidget gives a figure, and no more
+    get: (name) => state[name],
+    set(name, value) { if (state[name] !== value) { state[name] = value; bus.dispatchEvent(new Event("change:" + name)); } },
+    save_changes() { saved += 1; },
+    on: (name, react) => bus.addEventListener(name, react),
+    off: (name, react) => bus.removeEventListener(name, react),
+  };
+  globalThis.off = losslab.figures[state.figure].render({ model, el: document.querySelector("#figure") });
+</script>
+"""
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if Path(__file__).parent in Path(item.path).parents:
+            item.add_marker(pytest.mark.xdist_group("figures"))  # one browser, one JupyterLab, one set of measurements
+
+
+def traits_of(figure):
+    """What a static page is given: the figure's public synced traits."""
+    hidden = {"layout", "tabbable", "tooltip"}
+    return {name: getattr(figure, name) for name in figure.keys if not name.startswith("_") and name not in hidden}
+
+
+class Hosted:
+    """A figure on a page of its own, and what the page complained about."""
+
+    def __init__(self, browser, figure, *, width=792, font="Arial, sans-serif", **context):
+        self.figure = figure
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, **context)
+        self.page = self.context.new_page()
+        self.problems = []
+        self.page.on("console", lambda message: self.problems.append(message.text))
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.route("**/*", self._answer)
+        state = json.dumps(traits_of(figure)).replace("</", "<\\/")
+        parts = {"css": figures.stylesheet(), "script": figures.bundle([figure.figure]), "state": state, "font": font}
+        self.html = PAGE % parts
+        self.page.goto(HOST)
+        self.page.wait_for_selector("#figure svg text")
+
+    def _answer(self, route):
+        path = route.request.url.removeprefix(HOST)
+        if path == "":
+            route.fulfill(body=self.html, content_type="text/html")
+        elif (JS / path).is_file():
+            route.fulfill(body=(JS / path).read_text(encoding="utf-8"), content_type="text/javascript")
+        else:
+            self.problems.append(f"asked for {route.request.url}")
+            route.abort()
+
+    def put(self, **traits):
+        """Set traits in Python, where they are checked, and then on the page."""
+        for name, value in traits.items():
+            setattr(self.figure, name, value)
+        self.page.evaluate("s => { for (const k in s) model.set(k, s[k]) }", traits)
+
+    def get(self, *names):
+        return self.page.evaluate("names => names.map((name) => model.get(name))", list(names))
+
+    def says(self):
+        return self.page.text_content(".ll-live")
+
+    def text(self, key):
+        return self.page.text_content(f'#figure [data-key="{key}"]')
+
+    def number(self, key):
+        return float(self.text(key).replace("−", "-").rstrip("%"))
+
+    def room(self, width):
+        """Give the figure this many px and wait until it has drawn itself anew."""
+        self.page.evaluate("w => { document.querySelector('#figure').style.width = w + 'px' }", width)
+        self.page.wait_for_selector(f'#figure svg[role=img][width="{width}"]')
+
+
+@pytest.fixture
+def host(browser):
+    """Put a figure on a page; the test fails on whatever the page complains about."""
+    opened = []
+
+    def open_page(figure, **options):
+        opened.append(Hosted(browser, figure, **options))
+        return opened[-1]
+
+    yield open_page
+    problems = [problem for hosted in opened for problem in hosted.problems]
+    for hosted in opened:
+        hosted.context.close()
+    assert not problems
+
+
+@pytest.fixture(scope="session")
+def tie_data():
+    """One query measured in the installed ListMLELoss, told to sort by label, beside lists of 3 to 40 documents."""
+    profile = tie_profile(logits=(0.2, 1.0, -1.0), labels=(0.0, 1.0, 0.0), widths=range(3, 41))
+    return {
+        "widths": [tie.width for tie in profile],
+        "losses": [tie.loss for tie in profile],
+        "gradients": [list(tie.gradient) for tie in profile],
+        "orders": [list(tie.order) for tie in profile],
+        "labels": [0.0, 1.0, 0.0],
+        "logits": [0.2, 1.0, -1.0],
+    }
+
+
+@pytest.fixture(scope="session")
+def weight_data():
+    """One query's gradient under five installed losses, alone and beside lists of several widths."""
+    names, widths = ["ListMLE", "ListNet", "ADR-MSE", "RankNet", "LambdaLoss"], [3, 6, 12, 24, 40]
+    measured = {(m.loss, m.width): m for m in measure_weight(widths=widths, seeds=1, losses=names)}
+    return {
+        "names": names,
+        "widths": widths,
+        "alone": [list(measured[name, 3].alone) for name in names],
+        "gradients": [[list(measured[name, width].in_batch) for width in widths] for name in names],
+    }
+
+
+@pytest.fixture(params=["ghosts", "flip", "ties", "weight"])
+def make(request, tie_data, weight_data):
+    """Build a figure, each in turn, in its first state or with other traits."""
+    data = {"ties": tie_data, "weight": weight_data}.get(request.param, {})
+    kinds = [figures.GhostDocuments, figures.Flip, figures.TieOrder, figures.WeightAndDirection]
+    kind = next(kind for kind in kinds if kind.NAME == request.param)
+    return lambda **traits: kind(**data, **traits)
+
+
+def states(figure):
+    """Every state of a figure that its controls can reach, but for the score of B, of which five stand for all."""
+    if figure.figure == "ghosts":
+        return [
+            {"width": width, "fixed": fixed, "logit_b": b}
+            for width in range(2, 13)
+            for fixed in (False, True)
+            for b in (-1.0, 0.3, 0.8, 1.1, 2.0)
+        ]
+    if figure.figure == "flip":
+        return [{"width": width} for width in range(2, 13)]
+    if figure.figure == "ties":
+        return [{"width": width} for width in figure.widths]
+    return [{"loss": loss, "width": width} for loss in figure.names for width in figure.widths]
+
+
+@pytest.fixture(name="states")
+def _states():
+    return states
