@@ -17,7 +17,6 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon, Rectangle
 from matplotlib.path import Path as Curve
-from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 
 STYLE = Path(__file__).with_name("style.mplstyle")
@@ -49,6 +48,7 @@ _LOOKS: dict[str, tuple[str | None, str, float, tuple[float, ...] | None, bool]]
     "ghost-solid": (None, "ghost", 1, None, False),
     "ghost-solid-hatched": (None, "ghost", 1, None, True),
     "wrong": ("wrong", "wrong", 1, None, False),
+    "page": ("page", "page", 0, None, False),
     "right-outline": ("page", "right", 1.5, None, False),
     "line-wrong": (None, "wrong", 2, None, False),
     "line-right": (None, "right", 2, (6, 4), False),
@@ -123,8 +123,12 @@ class Sheet:
         anchor: str = "start",
         halo: bool = False,
     ) -> None:
-        """Write `text` with its baseline at (x, y)."""
-        mark = self._axes.text(
+        """Write `text` with its baseline at (x, y); with a halo no line behind it crosses its letters."""
+        if halo:  # a plate, for a stroke around the letters would turn them into outlines
+            wide = measure(text, size, strong=strong)
+            left = x - {"start": 0, "middle": wide / 2, "end": wide}[anchor]
+            self.rect(left - 2, y - 0.8 * size, wide + 4, size, "page")
+        self._axes.text(
             x,
             y,
             text,
@@ -136,8 +140,6 @@ class Sheet:
             zorder=self._next(),
             parse_math=False,
         )
-        if halo:
-            mark.set_path_effects([withStroke(linewidth=5, foreground=palette()["page"])])
 
     def rect(self, x: float, y: float, width: float, height: float, look: str, radius: float = 0) -> None:
         """Draw a rectangle with its upper left corner at (x, y)."""
@@ -206,6 +208,7 @@ def to_svg(canvas: Canvas, title: str, description: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r'\b(width|height)="([\d.]+)pt"', r'\1="\2"', text, count=2)
     text = re.sub(r'<g id="[^"]*"', "<g", text)  # two twins may stand on one page, and nothing refers to these ids
+    text = re.sub(r' transform="rotate\(-0 [^"]*"', "", text)
     head, body = text.split(">", 1)
     label = f'role="img" aria-label="{escape(f"{title}. {description}", quote=True)}"'
     return f"{head} {label}>\n <title>{escape(title)}</title>\n <desc>{escape(description)}</desc>{body}"

@@ -81,7 +81,7 @@ class WeightAndDirection(Figure):
 
     @traitlets.default("loss")
     def _lightest(self) -> str:
-        return max(zip(self.names, self.weights, strict=True), key=lambda pair: round(pair[1][-1], 6))[0]
+        return max(zip(self.names, self.weights, strict=True), key=lambda pair: float(f"{pair[1][-1]:.3g}"))[0]
 
     @traitlets.default("width")
     def _widest(self) -> int:
@@ -91,8 +91,10 @@ class WeightAndDirection(Figure):
     def _agree(self, proposal: dict[str, Any]) -> object:
         name, value = proposal["trait"].name, proposal["value"]
 
-        data = {key: value if key == name else getattr(self, key) for key in (*_DATA, "loss", "width")}
-        names, widths, alone, gradients = (data[key] for key in ("names", "widths", "alone", "gradients"))
+        def get(key: str) -> Any:  # noqa: ANN401  # not before the tables it may be worked out from have been checked
+            return value if key == name else getattr(self, key)
+
+        names, widths, alone, gradients = map(get, ("names", "widths", "alone", "gradients"))
         if not 1 <= len(names) <= 8 or len(set(names)) < len(names) or not all(names):
             self._refuse(f"names must be 1 to 8 losses, each once, not {names}")
         if len(widths) < 2 or widths != sorted(set(widths)):
@@ -112,17 +114,17 @@ class WeightAndDirection(Figure):
                 if len(row) != many or not any(row):
                     self._refuse(f"the gradient of {label} at {where} must be {many} numbers, not all 0, not {row}")
         for key, of in (("weights", _weight), ("cosines", _cosine)):
-            table = data[key]
+            table = get(key)
             if [len(row) for row in table] != [len(widths)] * len(names):
                 self._refuse(f"{key} must be {len(names)} rows of {len(widths)} numbers")
             for label, single, rows, given in zip(names, alone, gradients, table, strict=True):
                 for w, row, number in zip(widths, rows, given, strict=True):
                     if abs(number - of(single, row)) > 1e-3 * max(1, abs(number)):
                         self._refuse(f"{key} of {label} at width {w} is {number}, its gradients give {of(single, row)}")
-        if data["loss"] not in names:
-            self._refuse(f"loss must be one of {names}, not {data['loss']!r}")
-        if data["width"] not in widths:
-            self._refuse(f"width must be one of {widths}, not {data['width']}")
+        if get("loss") not in names:
+            self._refuse(f"loss must be one of {names}, not {get('loss')!r}")
+        if get("width") not in widths:
+            self._refuse(f"width must be one of {widths}, not {get('width')}")
         return value
 
     def describe(self) -> str:

@@ -25,7 +25,7 @@ export function signed(value, digits = 4) {
   const text = num(value, digits);
   return value > 0 && Number(text) ? `+${text}` : text;
 }
-export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
+export const percent = (share, digits = 1) => `${num(100 * share, digits)}%`;
 export const plural = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 export const upOrDown = (push) => (push > 0 ? "up" : push < 0 ? "down" : "nowhere");
 
@@ -207,6 +207,8 @@ export function mount({ model, el, label, traits, controls, draw, longest }) {
   const drawing = svg("svg", { role: "img", "aria-label": label });
   const panel = html("div", { class: controls.length > 1 ? "ll-controls" : "ll-controls ll-single" });
   panel.append(...controls.map((build) => build(link)), reset);
+  // JupyterLab takes arrow keys for itself before a control sees them, but not on an element that says no.
+  for (const node of panel.querySelectorAll("input, button")) node.dataset.lmSuppressShortcuts = "true";
   const group = html("div", { class: "ll-fig", role: "group", "aria-label": model.get("title") || label }, panel, says, drawing);
   for (const name in SIZE) group.style.setProperty(`--ll-${name}`, `${SIZE[name]}px`);
   el.append(group);
