@@ -11,6 +11,7 @@ NAMES = {
     "listmle-versions": "losslab.measure.listmle_versions",
     "listwise-weight": "losslab.measure.listwise_weight",
     "listwise-ties": "losslab.measure.listwise_ties",
+    "mistake-sweep": "losslab.measure.mistake_sweep",
     "list-mle-speed": "losslab.measure.list_mle_speed",
 }
 

@@ -18,7 +18,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Run a long measurement; write NAME.csv (one value a row) and NAME.json (versions, seeds, date). "
         "An interrupted or failed measurement leaves the old result as it was.",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="what to measure, see --list; 'all' for everything")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="what to measure, see --list")
+    parser.add_argument("--all", action="store_true", help="measure everything")
     parser.add_argument("--list", action="store_true", help="list what can be measured")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the result (default: data/measured)")
     parser.set_defaults(run=run)
@@ -30,11 +31,11 @@ def run(arguments: argparse.Namespace) -> int:
         for name in measurements.NAMES:
             print(f"{name:20} {measurements.get(name).title}")
         return 0
-    if not arguments.names:
-        return _complain("name a measurement, or --list to see them", 2)
+    if not (arguments.names or arguments.all):
+        return _complain("name a measurement; --list shows them, --all runs them all", 2)
     try:
         out = arguments.out or default_folder(Path.cwd())
-        names = list(measurements.NAMES) if arguments.names == ["all"] else arguments.names
+        names = list(measurements.NAMES) if arguments.all else arguments.names
         chosen = [measurements.get(name) for name in names]
     except (ValueError, FileNotFoundError) as problem:
         return _complain(str(problem), 2)
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             return _complain(f"{measurement.name} interrupted; {out} is as it was", 130)
         except Exception as problem:
-            return _complain(f"{measurement.name} failed, {out} is as it was: {problem}", 1)
+            return _complain(f"{measurement.name} failed, {out} is as it was: {type(problem).__name__}: {problem}", 1)
         print(path)
     return 0
 

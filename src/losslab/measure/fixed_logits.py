@@ -6,36 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+
+from losslab.contracts.adapters.sentence_transformers import FixedLogits
 
 Lists = Sequence[Sequence[float]]
-
-
-class FixedLogits:
-    """Stand in for a cross-encoder: a "document" is its position in ``logits``, its score the logit there.
-
-    The list losses ask a model for nothing but ``num_labels``, ``device``, ``preprocess`` and a call that gives
-    ``{"scores": …}``, the same in every version from 5.5.1 to 6.2.0.
-
-    Parameters
-    ----------
-    logits
-        (documents of all queries,) float; a leaf that gradients flow back to.
-    """
-
-    num_labels = 1
-    device = torch.device("cpu")
-
-    def __init__(self, logits: Tensor) -> None:
-        self.logits = logits
-
-    def preprocess(self, pairs: Sequence[tuple[str, int]], **_: object) -> dict[str, Tensor]:
-        """Turn (query, position) pairs into positions."""
-        return {"positions": torch.tensor([position for _, position in pairs])}
-
-    def __call__(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Look the positions up: (pairs, 1) scores."""
-        return {"scores": self.logits[features["positions"]].unsqueeze(1)}
 
 
 def positions(lengths: Sequence[int]) -> list[list[int]]:

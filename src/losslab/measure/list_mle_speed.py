@@ -6,6 +6,7 @@ import ast
 import gc
 import inspect
 import json
+import random
 import statistics
 import tempfile
 import textwrap
@@ -18,7 +19,8 @@ from typing import Any, Literal, cast
 import torch
 from torch import Tensor
 
-from losslab.measure.fixed_logits import FixedLogits, positions
+from losslab.contracts.adapters.sentence_transformers import FixedLogits
+from losslab.measure.fixed_logits import positions
 from losslab.measure.record import Measurement, Progress, Row
 
 LISTS, SHORTEST, LONGEST = 256, 5, 200
@@ -129,17 +131,23 @@ def peak_bytes(step: Step, leaf: Tensor) -> int:
 
 
 def compare(batch: Batch, runs: int = RUNS, progress: Progress = lambda _: None) -> Iterator[Row]:
-    """Time all contestants in turn, ``runs`` times over, and give medians, ratios and peak allocations."""
+    """Time all contestants ``runs`` times, interleaved, and give medians, ratios of medians and peak allocations.
+
+    "losslab" checks its input, "losslab, unchecked" does not (``validate=False``). "ListMLELoss" is the installed class
+    driven with fixed logits: in its default way, one model call for as many documents as there are queries, and with
+    all documents in "one model call". "Tensor lines" is what `tensor_lines` leaves of it, given padded matrices.
+    """
     entries = contestants(batch)
     times: dict[tuple[str, str], list[float]] = {entry: [] for entry in entries}
+    shuffle = random.Random(SEED)
     gc.collect()
     gc.disable()
     try:
         for run in range(-WARM_UP, runs):
             if run % 10 == 0:
                 progress(f"run {run} of {runs}")
-            for entry, (step, leaf) in entries.items():
-                elapsed = seconds(step, leaf)
+            for entry in shuffle.sample(list(entries), len(entries)):  # so that none always runs in another's wake
+                elapsed = seconds(*entries[entry])
                 if run >= 0:
                     times[entry].append(elapsed)
     finally:
