@@ -1,36 +1,27 @@
 """The built book, a browser to read it in, and small books to break.
 
-Builds cost the most here. The book is built once, cold, in a copy of its own; small books hold a page or two. All of it runs in one
-process (`xdist_group`), so that nothing is built twice.
+Builds cost the most here. The book is built once, cold, in a copy of its own; small books hold a page or two. All of it
+runs in one process (`xdist_group`), so that nothing is built twice.
 """
 
-import os
-import re
 import shutil
-import subprocess
-import sys
 import threading
-import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import yaml
 
-from losslab_book.notebooks import pages
+from books import CODE_PAGE, copy_of_the_book, small_book
 from losslab_book.serve import server
 
-ROOT = Path(__file__).resolve().parents[2]
-EXTENSIONS = ROOT / "book" / "_ext"
-EPOCH = "1700000000"
-CODE_PAGE = """\
----
-jupytext:
-  text_representation: {extension: .md, format_name: myst}
-kernelspec: {display_name: Python 3, language: python, name: python3}
----
-"""
-MEASURED: list[str] = []
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 def pytest_collection_modifyitems(items):
@@ -47,85 +38,8 @@ def pytest_terminal_summary(terminalreporter):
                 terminalreporter.write_line(f"measured: {value}")
 
 
-@dataclass
-class Built:
-    """How a build ended."""
-
-    code: int
-    log: str
-    seconds: float
-
-
-@dataclass
-class Book:
-    """A book's sources in a folder of their own, and what was built of them."""
-
-    root: Path
-    env: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def html(self) -> Path:
-        return self.root / "_build" / "html"
-
-    def build(self, *command: str) -> Built:
-        """Build as `make html` does, or with another command."""
-        start = time.perf_counter()
-        run = subprocess.run(
-            command or [sys.executable, "-m", "losslab_book.build", str(self.root)],
-            capture_output=True,
-            text=True,
-            cwd=self.root,
-            env={**os.environ, "PYTHONPATH": str(EXTENSIONS), **self.env},
-            timeout=300,
-            check=False,
-        )
-        log = re.sub(r"\x1b\[[\d;]*m", "", run.stdout + run.stderr)
-        return Built(run.returncode, log, time.perf_counter() - start)
-
-    def write(self, name: str, text: str) -> None:
-        path = self.root / f"{name}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-    def read(self, name: str) -> str:
-        return (self.html / name).read_text(encoding="utf-8")
-
-
-def small_book(root: Path, texts: dict[str, str], **settings: object) -> Book:
-    """Lay out a book with these pages, the real settings and the real extensions."""
-    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    config["sphinx"]["local_extensions"] = {"losslab_book": str(EXTENSIONS)}
-    config.update(settings)
-    root.mkdir(parents=True, exist_ok=True)
-    (root / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    first, *rest = texts
-    toc = {"format": "jb-book", "root": first, "chapters": [{"file": name} for name in rest]}
-    (root / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
-    book = Book(root)
-    for name, text in texts.items():
-        book.write(name, text)
-    return book
-
-
-def copy_of_the_book(root: Path) -> Book:
-    """Copy the real book with all that its pages depend on; its kernels import the copy of the package."""
-    root.mkdir(parents=True)
-    for name in ("_config.yml", "_toc.yml", "requirements.txt"):
-        shutil.copy(ROOT / name, root / name)
-    for name in ("book", "src", "data"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "_build"))
-    env = {"PYTHONPATH": f"{root / 'book' / '_ext'}{os.pathsep}{root / 'src'}", "SOURCE_DATE_EPOCH": EPOCH}
-    return Book(root, env)
-
-
-def page_names() -> list[str]:
-    """Return the pages of the book, as their addresses."""
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    return [f"{name}.html" for name in pages(toc)]
-
-
 @pytest.fixture(scope="session")
-def measure(request):
+def measure():
     """Print a measured number at the end of the run."""
 
     def say(node, text: str) -> None:
@@ -219,7 +133,8 @@ LITTLE = {
 One $x_1$, and a line too long for a phone:
 
 $$
-\\mathcal{L} = -\\sum_{i=1}^{n} \\log \\frac{\\exp(s_i)}{\\sum_{j \\ge i} \\exp(s_j)} \\qquad \\text{with words that go on and on and on}
+\\mathcal{L} = -\\sum_{i=1}^{n} \\log \\frac{\\exp(s_i)}{\\sum_{j \\ge i} \\exp(s_j)}
+\\qquad \\text{with words that go on and on and on}
 $$ (long)
 
 ```{code-cell} ipython3
@@ -257,6 +172,6 @@ It is folded, and {eq}`long` is long.
 
 | a wide table | with many | columns that | do not fit | on a phone at all |
 |---|---|---|---|---|
-| unbreakable_words_here | unbreakable_words_here | unbreakable_words_here | unbreakable_words_here | unbreakable_words_here |
+| unbreakable_words | unbreakable_words | unbreakable_words | unbreakable_words | unbreakable_words |
 """,
 }

@@ -22,6 +22,7 @@ from sphinx.application import Sphinx
 
 from losslab_book import assets
 from losslab_book.live import is_figure, widget_states
+from losslab_book.math import ERROR_COLOUR
 from losslab_book.problems import raise_all, report, where
 
 _CSS_ADDRESS = re.compile(r"url\(\s*[\"']?([^\"')]+)|@import\s+[\"']([^\"']+)", re.IGNORECASE)
@@ -91,7 +92,7 @@ class _Page(HTMLParser):
         self.pictures: list[dict[str, str]] = []
         self.math_errors: list[str] = []
         self._raw = ""
-        self._hidden = 0
+        self._in_error = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
@@ -113,12 +114,17 @@ class _Page(HTMLParser):
             self.pictures.append(given)
         if "katex-error" in given.get("class", ""):
             self.math_errors.append(given.get("title", ""))
+        elif ERROR_COLOUR in given.get("style", "") or ERROR_COLOUR in given.get("mathcolor", ""):
+            self._in_error = tag
 
     def handle_endtag(self, tag: str) -> None:
         if tag == self._raw:
             self._raw = ""
 
     def handle_data(self, data: str) -> None:
+        if self._in_error:
+            self.math_errors.append(f"it does not know {data.strip()}")
+            self._in_error = ""
         if self._raw == "style":
             self.loads += [("style", address) for address in css_addresses(data)]
         elif self._raw == "script":

@@ -1,14 +1,18 @@
 """Formulas are set while the book is built: pages carry KaTeX's HTML and MathML, and no math script.
 
-``sphinxcontrib-katex`` asks KaTeX through Node for each formula; Node comes as a Python wheel, so a reader who builds
-the book needs none. Style sheet and fonts lie in ``static/katex``, from KaTeX's own release of the version that the
-extension runs.
+``sphinxcontrib-katex`` brings KaTeX and asks for each formula; Node runs it and comes as a Python wheel, so a reader
+who builds the book needs none. The extension's own server listens a moment after it says so, which fails builds on a
+busy machine, and outlives a build that fails: `Typesetter` speaks to Node over its pipes instead. Style sheet and fonts
+lie in ``static/katex``, from KaTeX's own release of the version that the extension runs.
 """
 
 from __future__ import annotations
 
+import atexit
+import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,7 @@ from sphinxcontrib import katex
 
 from losslab_book import assets
 
+ERROR_COLOUR = "#bad000"  # how KaTeX marks what it does not know; no formula of ours has it, and the guards look for it
 SOURCE = assets.HERE / "katex"
 
 
@@ -43,8 +48,45 @@ def node_binary() -> str:
     return found
 
 
+class Typesetter:
+    """KaTeX in one Node process, started with the first formula; it ends with this process, however that ends."""
+
+    def __init__(self) -> None:
+        self._node: subprocess.Popen[str] | None = None
+        self._done: dict[str, str] = {}
+
+    def __call__(self, latex: str, options: dict[str, Any] | None = None) -> str:
+        """Return a formula as HTML with MathML in it; what KaTeX does not know stands there in `ERROR_COLOUR`."""
+        wanted = {"throwOnError": False, "errorColor": ERROR_COLOUR, **(options or {})}
+        request = json.dumps({"latex": latex, "options": wanted}, sort_keys=True)
+        if request not in self._done:
+            self._done[request] = self._ask(request)
+        return self._done[request]
+
+    def _ask(self, request: str) -> str:
+        if self._node is None or self._node.poll() is not None:
+            script, module = assets.HERE / "katex-render.js", katex.SRC_DIR / "katex.min.js"
+            self._node = subprocess.Popen(
+                [node_binary(), str(script), str(module)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+            )
+            atexit.register(self._node.kill)
+        stdin, stdout = self._node.stdin, self._node.stdout
+        if stdin is None or stdout is None:
+            raise ConfigError("Node was started without pipes")
+        stdin.write(request + "\n")
+        stdin.flush()
+        answer = json.loads(stdout.readline() or '{"error": "Node ended before it answered"}')
+        if "error" in answer:
+            raise ConfigError(f"KaTeX cannot set {request}: {answer['error']}")
+        return str(answer["html"])
+
+
 def _configure(_app: Sphinx, config: Config) -> None:
-    katex.NODEJS_BINARY = node_binary()
+    katex.render_latex = Typesetter()
     config.html_math_renderer = "katex"
     config.katex_prerender = True
     config.katex_css_path = "katex.css"  # the default is on another host; `_load` puts ours in its place

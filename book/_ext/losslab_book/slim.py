@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -67,11 +67,6 @@ def _configure(_app: Sphinx, config: Config) -> None:
     config.templates_path.insert(0, str(Path(__file__).parent / "templates"))
 
 
-def _theme_key() -> str:
-    """Change with the theme and with this module, so that no browser shows yesterday's style sheet."""
-    return assets.short_hash(version("pydata-sphinx-theme").encode(), Path(__file__).read_bytes())
-
-
 def _page(
     app: Sphinx, _pagename: str, _template: str, context: dict[str, Any], _doctree: nodes.document | None
 ) -> None:
@@ -79,7 +74,7 @@ def _page(
         return
     body = context.get("body", "")
     assets.drop(context, lambda f: not _of_use(assets.address(f), body))
-    context["losslab_theme_key"] = _theme_key()
+    context["losslab_script_key"] = pydata_sphinx_theme.__version__
 
 
 def _of_use(address: str, body: str) -> bool:
@@ -134,9 +129,18 @@ def _icons(app: Sphinx, static: Path) -> None:
     slim = re.sub(r",url\([^)]*\.ttf\) format\(\"truetype\"\)", "", slim)
     slim = re.sub(r"/\*# sourceMappingURL=.*?\*/", "", slim)
     slim = re.sub(r"/\*!?.*?\*/", "", slim, flags=re.DOTALL)
-    _write(static / "styles" / "pydata-sphinx-theme.css", f"{NOTICE}\n{slim.strip()}\n".encode())
+    data = f"{NOTICE}\n{slim.strip()}\n".encode()
+    _write(static / "styles" / "pydata-sphinx-theme.css", data)
+    _stamp(app, assets.short_hash(data))
     for name in FAMILIES:
         _write(static / FONTS / f"{name}.woff2", _subset(app, name, sorted(glyphs)))
+
+
+def _stamp(app: Sphinx, key: str) -> None:
+    """Write into every page which edition of the theme's style sheet it means, so that no browser shows yesterday's."""
+    for page in sorted(Path(app.outdir).rglob("*.html")):
+        text = page.read_text(encoding="utf-8")
+        _write(page, re.sub(r"(/pydata-sphinx-theme\.css)(?:\?v=\w+)?", rf"\g<1>?v={key}", text).encode())
 
 
 def _subset(app: Sphinx, name: str, glyphs: list[int]) -> bytes:
@@ -184,8 +188,20 @@ def _front_page(app: Sphinx, error: Exception | None) -> None:
         )
 
 
+class _NoOverwrite(logging.Filter):
+    """Sphinx tells each time that it copies the theme's own files over those that we cut; nobody need know."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep everything else."""
+        return "will overwrite data" not in str(record.msg)
+
+
 def setup(app: Sphinx) -> None:
-    """Connect the parts above."""
+    """Connect the parts above; disconnect thebe, which Jupyter Book loads unasked."""
+    logging.getLogger("sphinx.sphinx.util.osutil").addFilter(_NoOverwrite())
+    for listeners in app.events.listeners.values():
+        for listener in [one for one in listeners if one.handler.__module__.startswith("sphinx_thebe")]:
+            app.disconnect(listener.id)
     app.connect("config-inited", _configure)
     app.connect("html-page-context", _page, priority=950)
     app.connect("build-finished", _front_page, priority=800)

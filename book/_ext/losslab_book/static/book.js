@@ -9,7 +9,7 @@
 
   function mark() {
     for (const box of document.querySelectorAll(BOXES)) {
-      const scrolls = box.scrollWidth > box.clientWidth + 1;
+      const scrolls = box.scrollWidth > box.clientWidth;
       const marked = (box.getAttribute("aria-label") || "").endsWith(MARK);
       if (scrolls) box.tabIndex = 0;
       if (scrolls === marked) continue;
@@ -21,5 +21,6 @@
   }
   const watch = new ResizeObserver(mark);
   for (const box of document.querySelectorAll(BOXES)) watch.observe(box);
+  document.fonts.ready.then(mark); // formulas grow when their fonts arrive
   addEventListener("toggle", mark, true); // a folded answer that opens
 })();
