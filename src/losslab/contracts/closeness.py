@@ -36,12 +36,7 @@ def value_errors(got: Array, want: Array, room: float, half: torch.dtype | None 
     return _errors(got, want, VALUE * np.abs(want) + room, half)
 
 
-def compare_values(got: Array, want: Array, room: float, half: torch.dtype | None = None) -> float:
-    """The largest of `value_errors`: at most 1 means equal."""
-    return float(value_errors(got, want, room, half).max(initial=0.0))
-
-
-def compare_gradients(got: Array, want: Array, room: float, half: torch.dtype | None = None) -> float:
+def gradient_error(got: Array, want: Array, room: float, half: torch.dtype | None = None) -> float:
     """Largest error of a gradient's entries in units of what is allowed: at most 1 means equal."""
     allowed = GRADIENT * np.abs(want).max(initial=0.0) + room
     return float(_errors(got, want, np.full_like(want, allowed), half).max(initial=0.0))

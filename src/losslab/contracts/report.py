@@ -11,6 +11,7 @@ from typing import Any
 from losslab.contracts.model import Conventions, Counterexample, Result, Verdict
 
 WIDTH = 80
+INDENT = " " * 11  # the width of a verdict and its gap
 
 WORDS: dict[Verdict, str] = {
     "kept": "kept",
@@ -73,14 +74,16 @@ class Report:
         return f"{self.kind}: {self.conventions}{against}; seed {self.seed}"
 
     def __str__(self) -> str:
-        lines = _wrap(f"{self.loss}: {self.summary}") + _wrap(self.setting)
         names = max((len(result.contract) for result in self.results), default=0)
-        for result in self.results:
-            head = f"{WORDS[result.verdict]:<9}  {result.contract:<{names}}  "
-            lines += ["", *_wrap(result.promise if result.verdict == "broken" else result.title, head)]
-            lines += _wrap(result.reason, " " * 11) if result.reason else []
-            lines += _counterexample_lines(result.counterexample) if result.counterexample else []
-        return "\n".join(_without_needless_gaps(lines, self.results))
+        blocks = [
+            _wrap(f"{self.loss}: {self.summary}") + _wrap(self.setting),
+            *(_block(r, names) for r in self.results),
+        ]
+        text = "\n".join(blocks[0])
+        for i, block in enumerate(blocks[1:], 1):  # lines stand together; what is longer stands by itself
+            text += "\n" if i > 1 and len(block) == len(blocks[i - 1]) == 1 else "\n\n"
+            text += "\n".join(block)
+        return text
 
     def _repr_html_(self) -> str:
         rows = "".join(_html_row(result) for result in self.results)
@@ -127,25 +130,15 @@ def _wrap(text: str, head: str = "") -> list[str]:
     ) or [head.rstrip()]
 
 
-def _counterexample_lines(counterexample: Counterexample) -> list[str]:
-    lines = _wrap(counterexample.sentence, " " * 11) if counterexample.sentence else []
-    for head, text in counterexample.lines():
-        lines += _wrap(text, f"{'':11}{head:<9}  ")
+def _block(result: Result, names: int) -> list[str]:
+    head = f"{WORDS[result.verdict]:<9}  {result.contract:<{names}}  "
+    lines = _wrap(result.promise if result.verdict == "broken" else result.title, head)
+    lines += _wrap(result.reason, INDENT) if result.reason else []
+    if result.counterexample:
+        lines += _wrap(result.counterexample.sentence, INDENT) if result.counterexample.sentence else []
+        for name, text in result.counterexample.lines():
+            lines += _wrap(text, f"{INDENT}{name:<9}  ")
     return lines
-
-
-def _without_needless_gaps(lines: list[str], results: tuple[Result, ...]) -> list[str]:
-    """One line a kept contract, with a gap only around those that have more to say."""
-    starts = tuple(WORDS[r.verdict] for r in results)
-    kept: list[str] = []
-    for i, line in enumerate(lines):
-        if line == "" and kept and i + 1 < len(lines):
-            before_is_short = kept[-1].startswith(starts) and kept[-1] != lines[0]
-            after_is_short = i + 2 >= len(lines) or lines[i + 2] == ""
-            if before_is_short and after_is_short:
-                continue
-        kept.append(line)
-    return kept
 
 
 def _html_row(result: Result) -> str:

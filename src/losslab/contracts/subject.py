@@ -14,14 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from losslab.contracts import closeness
 from losslab.contracts.model import (
-    BrokenPromise,
     Conventions,
     Counterexample,
     LossFailed,
     NoKernel,
-    Quantity,
     Query,
 )
 from losslab.contracts.wording import show
@@ -80,7 +77,7 @@ class Subject:
         """A query in a batch of its own, without an empty slot. All else is compared with it, so it must be finite."""
         outcome = self.run([query], dtype=dtype)
         if not np.isfinite(outcome.values).all() or not np.isfinite(outcome.gradients[0]).all():
-            value, gradient = show(float(outcome.values[0])), closeness.as_tuple(outcome.gradients[0])
+            value, gradient = show(float(outcome.values[0])), outcome.gradients[0].tolist()
             raise LossFailed(
                 f"it gives {value} for one plain list, with gradient [{', '.join(map(show, gradient))}]",
                 Counterexample("", (query,)),
@@ -131,67 +128,6 @@ class Subject:
     def count(self, queries: Sequence[Query]) -> int:
         """How many of the queries are counted in a mean."""
         return sum(len(query) >= 2 or self.conventions.count_short_lists for query in queries)
-
-    def must_agree(
-        self,
-        got: Outcome,
-        want: Outcome,
-        queries: Sequence[Query],
-        sentence: str,
-        setting: Mapping[str, str] | None = None,
-        *,
-        dtype: torch.dtype = torch.float32,
-        half: torch.dtype | None = None,
-    ) -> None:
-        """Raise `BrokenPromise` unless value and every query's gradient agree to the accuracy of ``dtype``.
-
-        ``half`` names a half-precision format that the gradient was rounded to (and the value, if it comes in it);
-        its rounding is then allowed as well.
-        """
-        room = closeness.room(queries, self.scale, dtype)
-        half_value = half if got.dtype == half else None  # a loss may answer half-precision logits in float32
-        values = closeness.compare_values(got.values, want.values, room, half_value)
-        gradients = [
-            closeness.compare_gradients(g, w, room, half) for g, w in zip(got.gradients, want.gradients, strict=True)
-        ]
-        worst = max(range(len(queries)), key=lambda i: gradients[i])
-        if values <= 1 and gradients[worst] <= 1:
-            return
-        one = int(np.argmax(closeness.value_errors(got.values, want.values, room, half_value)))
-        if len(got.values) > 1:  # one value a query: speak of one query only
-            worst = one if values > gradients[worst] else worst
-            one = worst
-        of_query = f" of query {worst + 1}" if len(queries) > 1 else ""
-        quantities = [
-            Quantity(
-                "loss" + (of_query if len(got.values) > 1 else ""), float(got.values[one]), float(want.values[one])
-            ),
-            Quantity(
-                "gradient" + of_query,
-                closeness.as_tuple(got.gradients[worst]),
-                closeness.as_tuple(want.gradients[worst]),
-            ),
-        ]
-        direction, factor, cosine = closeness.compare_directions(got.gradients[worst], want.gradients[worst], room)
-        if gradients[worst] <= 1:
-            tail = f"The gradient{of_query} is right; the value is not."
-        elif direction == "kept" and factor is not None:
-            tail = f"The gradient{of_query} keeps its direction; its weight is off by a factor of {show(factor)}."
-        elif direction == "changed" and cosine is not None:
-            tail = f"The gradient{of_query} changes direction: cosine {show(cosine, 3)} with the right one."
-        else:
-            tail = ""
-        raise BrokenPromise(
-            Counterexample(
-                f"{sentence} {tail}".strip(),
-                tuple(queries),
-                dict(setting or {}),
-                tuple(quantities),
-                direction,
-                factor,
-                cosine,
-            )
-        )
 
     def _call(self, queries: Sequence[Query], logits: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
         try:

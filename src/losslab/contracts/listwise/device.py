@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from losslab.contracts import fake_device
+from losslab.contracts.agreement import must_agree
 from losslab.contracts.fake_device import FakeCuda, MixedDevicesError, residents_of
 from losslab.contracts.listwise.lists import SORT_SWITCHES
 from losslab.contracts.model import BrokenPromise, Contract, Counterexample, Draw, LossFailed, Query, Unchecked
@@ -66,7 +67,7 @@ def on_the_accelerator(loss: Subject, accelerator: torch.device) -> None:
         sentence = f"With all its inputs on {accelerator.type}, {failure.problem}"
         raise BrokenPromise(Counterexample(sentence, QUERIES, {"device": accelerator.type})) from failure
     sentence = f"On {accelerator.type} the batch teaches something else than on the CPU."
-    loss.must_agree(there, loss.run(QUERIES), QUERIES, sentence, {"device": accelerator.type})
+    must_agree(loss, there, loss.run(QUERIES), QUERIES, sentence, {"device": accelerator.type})
     loss.note(f"on {accelerator.type}")
 
 

@@ -9,6 +9,7 @@ import torch
 from hypothesis import strategies as st
 
 from losslab.contracts import closeness
+from losslab.contracts.agreement import must_agree
 from losslab.contracts.listwise.batch import around, beside_a_longer_list
 from losslab.contracts.listwise.lists import lists, tied_lists, untied, widths
 from losslab.contracts.listwise.values import HALF_FORMATS, name_of_format
@@ -24,7 +25,8 @@ def permutation(loss: Subject, draw: Draw) -> None:
     permuted = Query(tuple(query.logits[i] for i in moved), tuple(query.labels[i] for i in moved))
     alone = loss.alone(query)
     should = Outcome(alone.values, (alone.gradients[0][list(moved)],))
-    loss.must_agree(
+    must_agree(
+        loss,
         loss.run([permuted]),
         should,
         [permuted],
@@ -60,12 +62,12 @@ def tie_order(loss: Subject, draw: Draw) -> None:
     format_ = draw(st.sampled_from([torch.float64, *HALF_FORMATS]))
 
     def asked_twice(query: Query) -> None:
-        loss.must_agree(loss.alone(query), loss.alone(query), [query], "Asked twice, it answers differently.")
+        must_agree(loss, loss.alone(query), loss.alone(query), [query], "Asked twice, it answers differently.")
 
     def padded(query: Query) -> None:
         got = loss.run([query], width=width)
         sentence = f"In a matrix of width {width} ties are put in another order."
-        loss.must_agree(got, loss.alone(query), [query], sentence, around(width, (0.0, 0.0), len(query)))
+        must_agree(loss, got, loss.alone(query), [query], sentence, around(width, (0.0, 0.0), len(query)))
 
     def beside(query: Query) -> None:
         beside_a_longer_list(loss, query, loss.alone(query), width)
