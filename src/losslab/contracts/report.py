@@ -75,10 +75,11 @@ class Report:
 
     def __str__(self) -> str:
         names = max((len(result.contract) for result in self.results), default=0)
-        blocks = [
-            _wrap(f"{self.loss}: {self.summary}") + _wrap(self.setting),
-            *(_block(r, names) for r in self.results),
-        ]
+        blocks = [_wrap(f"{self.loss}: {self.summary}") + _wrap(self.setting)]
+        said: dict[str, str] = {}  # a loss that fails fails everywhere alike: say how once
+        for result in self.results:
+            first = said.setdefault(result.reason, result.contract) if result.verdict == "error" else result.contract
+            blocks.append(_block(result, names, None if first == result.contract else f"as for {first}"))
         text = "\n".join(blocks[0])
         for i, block in enumerate(blocks[1:], 1):  # lines stand together; what is longer stands by itself
             text += "\n" if i > 1 and len(block) == len(blocks[i - 1]) == 1 else "\n\n"
@@ -130,8 +131,10 @@ def _wrap(text: str, head: str = "") -> list[str]:
     ) or [head.rstrip()]
 
 
-def _block(result: Result, names: int) -> list[str]:
+def _block(result: Result, names: int, instead: str | None = None) -> list[str]:
     head = f"{WORDS[result.verdict]:<9}  {result.contract:<{names}}  "
+    if instead is not None:
+        return _wrap(instead, head)
     lines = _wrap(result.promise if result.verdict == "broken" else result.title, head)
     lines += _wrap(result.reason, INDENT) if result.reason else []
     if result.counterexample:
