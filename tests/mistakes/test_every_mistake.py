@@ -1,0 +1,132 @@
+"""Every mistake is caught by what it names, every right loss keeps every contract, and the catalogue is in order."""
+
+import ast
+import dataclasses
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import losslab.losses
+import losslab.mistakes
+from losslab.contracts import check, contracts_of, parametrize_with_contracts
+from losslab.measure.mistake_sweep import OBJECTIVES, catch, right_losses
+from losslab.mistakes import MISTAKES, get
+
+SEEDS = range(3)
+LISTWISE = [mistake for mistake in MISTAKES.values() if mistake.kind == "listwise"]
+FUNCTIONS = [mistake for mistake in MISTAKES.values() if mistake.kind == "function"]
+RIGHT = right_losses()
+FOLDER = Path(losslab.mistakes.__file__).parent
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+def test_every_mistake_is_caught(mistake, seed):
+    verdict, text = catch(mistake, seed)
+    assert verdict == "broken", f"{mistake.breaks} says {verdict}: {text}"
+    assert any(character.isdigit() for character in text), "a counterexample shows numbers"
+
+
+@parametrize_with_contracts([loss for loss, _ in RIGHT.values()], seeds=SEEDS)
+def test_every_right_loss_keeps_every_contract(loss, contract):
+    contract(loss)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("mistake", FUNCTIONS, ids=lambda mistake: mistake.name)
+def test_every_right_function_keeps_its_property(mistake, seed):
+    assert mistake.property(mistake.right, seed=seed) is None
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_every_right_loss_is_its_objective(objective, seed):
+    report = check(getattr(losslab.losses, objective), against=objective, only=["objective"], seed=seed)
+    assert report, str(report)
+
+
+def test_a_right_loss_is_not_taken_for_a_mistake():
+    for name in ("listmle_padding", "plistmle_rank0"):
+        innocent = dataclasses.replace(get(name), wrong=right_of(get(name)))
+        assert catch(innocent)[0] == "kept", name
+
+
+def right_of(mistake):
+    return getattr(losslab.losses, mistake.right) if isinstance(mistake.right, str) else mistake.right
+
+
+@pytest.mark.parametrize("mistake", LISTWISE, ids=lambda mistake: mistake.name)
+def test_where_it_cannot_show_it_is_the_same_objective(mistake):
+    """No padding, moderate float64 logits, distinct labels in descending order: only wrong weights are left to show."""
+    logits = torch.tensor([[0.3, -0.2, 0.9, 0.1], [1.0, 0.4, -0.5, 0.2]], dtype=torch.float64)
+    labels = torch.tensor([[3.0, 2.0, 1.0, 0.0]] * 2, dtype=torch.float64)
+    wrong, right = mistake.wrong(logits, labels).item(), right_of(mistake)(logits, labels).item()
+    if mistake.name == "plistmle_rank0":
+        assert wrong != pytest.approx(right, rel=1e-2)
+    else:
+        assert wrong == pytest.approx(right, rel=1e-6)
+
+
+def test_each_contract_has_a_mistake_that_only_it_need_catch():
+    named = {mistake.breaks for mistake in LISTWISE}
+    assert {contract.id for contract in contracts_of("listwise", objective=True)} == named
+
+
+def test_one_module_a_mistake_named_after_it():
+    modules = {path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("_")}
+    assert modules == set(MISTAKES)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+def test_its_record_is_complete(mistake):
+    for text in (mistake.title, mistake.symptom, mistake.cause, mistake.source, mistake.breaks):
+        assert text.strip() == text != ""
+    assert mistake.symptom.endswith(".")
+    assert mistake.cause.endswith(".")
+    assert (mistake.source == "built") == (mistake.met == "built")
+    assert mistake.source == "built" or re.match(r"[\w.-]+/[\w.-]+(#\d+$| \()", mistake.source)
+    assert (mistake.url() is None) == ("#" not in mistake.source)
+    assert (mistake.property is None) == (mistake.kind == "listwise")
+    assert (mistake.against is None) == (mistake.breaks != "objective")
+    assert not isinstance(mistake.right, str) or mistake.right in losslab.losses.__all__
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+def test_it_is_small_and_shows_itself(mistake):
+    source = (FOLDER / f"{mistake.name}.py").read_text(encoding="utf-8")
+    assert len(re.findall("# The (?:mistake|choice)", source)) == 1, "one commented line shows it"
+    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    lines = sum(len({line.lineno for line in ast.walk(f) if isinstance(line, ast.stmt)}) for f in functions)
+    assert lines <= 40, f"{lines} statements"
+
+
+def test_mistakes_know_torch_and_nothing_of_ours():
+    code = (
+        "import sys, losslab.mistakes;"
+        "print([m for m in sys.modules if m.startswith('losslab.') and not m.startswith('losslab.mistakes')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_get():
+    assert get("listmle-padding") is get("listmle_padding") is MISTAKES["listmle_padding"]
+    with pytest.raises(ValueError, match="no mistake is called 'listmle_pad'; there are listmle_padding, "):
+        get("listmle_pad")
+
+
+def test_urls():
+    assert get("listmle_padding").url() == "https://github.com/huggingface/sentence-transformers/issues/3827"
+    assert get("listmle_tied_sort").url() is None
+
+
+def test_every_signature_is_the_call_form():
+    for mistake in LISTWISE:
+        parameters = inspect.signature(mistake.wrong).parameters
+        assert list(parameters) == ["logits", "labels", "mask"]
+        assert parameters["mask"].default is None
