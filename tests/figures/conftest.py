@@ -1,3 +1,4 @@
+# ruff: noqa: E501  # a page in one text
 """A page that hosts a figure as a static page does, and figures with real measurements in them."""
 
 import json
@@ -148,7 +149,7 @@ def make(request, tie_data, weight_data):
     """Build a figure, each in turn, in its first state or with other traits."""
     data = {"ties": tie_data, "weight": weight_data}.get(request.param, {})
     kinds = [figures.GhostDocuments, figures.Flip, figures.TieOrder, figures.WeightAndDirection]
-    kind = next(kind for kind in kinds if kind.NAME == request.param)
+    kind = next(kind for kind in kinds if request.param == kind.NAME)
     return lambda **traits: kind(**data, **traits)
 
 

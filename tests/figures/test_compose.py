@@ -1,3 +1,4 @@
+# ruff: noqa: E501  # a case a line
 """Joining modules: what comes out runs, and what cannot be joined is refused by name."""
 
 import re
@@ -136,7 +137,7 @@ def test_what_cannot_be_joined_is_refused_by_name(modules, texts, message):
 
 @pytest.mark.parametrize("name", ["../kit", "a/b", "", "kit.js"])
 def test_a_name_is_no_path(name):
-    with pytest.raises(ComposeError, match="is not in js/; there are: .*kit"):
+    with pytest.raises(ComposeError, match=r"is not in js/; there are: .*kit"):
         compose(name)
 
 

@@ -1,7 +1,9 @@
-"""The formulas of the live figures, as JavaScript in the browser and as Python for the twins, against torch in float64."""
+# ruff: noqa: E501  # scripts in one text
+"""The formulas of the live figures, in JavaScript and in Python, against torch in float64."""
 
 import math
 import random
+from itertools import pairwise
 
 import pytest
 import torch
@@ -41,7 +43,7 @@ def off(value, right):
     return abs(value - right) / max(1, abs(right))
 
 
-def test_both_agree_with_torch(browser, host):
+def test_both_agree_with_torch(host):
     inputs = list(cases())
     page = host(Flip()).page
     answers = page.evaluate(
@@ -114,7 +116,7 @@ NUMBERS = [
 ]
 
 
-def test_numbers_are_printed_alike(browser, host):
+def test_numbers_are_printed_alike(host):
     page = host(Flip()).page
     numbers = NUMBERS + [random.Random(1).uniform(-3, 3) for _ in range(200)]
     answers = page.evaluate(
@@ -125,7 +127,7 @@ def test_numbers_are_printed_alike(browser, host):
             words: [[0, "ghost"], [1, "ghost"], [2, "ghost"]].map(([n, noun]) => kit.plural(n, noun)),
             lists: [["A"], ["A", "B"], ["A", "B", "C"]].map(kit.listed),
           };
-        }""",  # noqa: E501
+        }""",
         numbers,
     )
     for n, answer in zip(numbers, answers["numbers"], strict=True):
@@ -137,7 +139,7 @@ def test_numbers_are_printed_alike(browser, host):
     assert (num(-1.5), signed(1.5), signed(-1e-9), percent(0.5)) == ("−1.5000", "+1.5000", "0.0000", "50.0%")
 
 
-def test_axes_and_labels(browser, host):
+def test_axes_and_labels(host):
     page = host(Flip()).page
     answer = page.evaluate(
         """async () => {
@@ -151,4 +153,4 @@ def test_axes_and_labels(browser, host):
     assert answer["log"] == pytest.approx([0, 100, 200, 300])
     centres = answer["centres"]
     assert centres[0] >= 15
-    assert all(b - a >= 35 - 1e-9 for a, b in zip(centres, centres[1:], strict=False))
+    assert all(b - a >= 35 - 1e-9 for a, b in pairwise(centres))

@@ -1,8 +1,8 @@
 """The same figure with a kernel: JupyterLab, in a real browser, with its traits in step with Python both ways.
 
 VS Code and Colab cannot be started here. They run the same module by the same protocol, anywidget's: a default export
-with `render({model, el})`, and a model with `get`, `set`, `save_changes`, `on` and `off`. That the module asks its host for
-nothing more is shown in `test_live.py`; what those hosts do beyond the protocol is not covered.
+with `render({model, el})`, and a model with `get`, `set`, `save_changes`, `on` and `off`. That the module asks its host
+for nothing more is shown in `test_live.py`; what those hosts do beyond the protocol is not covered.
 """
 
 import json
@@ -200,7 +200,7 @@ def test_two_views_of_one_figure_move_together(notebook):
     page.get_by_label("The other query’s list").last.focus()
     page.keyboard.press("Home")
     page.wait_for_function(
-        "[...document.querySelectorAll('.ll-live:not([aria-hidden])')].every(p => p.textContent.includes('equal length'))"
+        "[...document.querySelectorAll('.ll-live[aria-live]')].every((p) => p.textContent.includes('equal length'))"
     )
     ids = page.evaluate("[...document.querySelectorAll('.ll-fig [id]')].map(node => node.id)")
     assert len(ids) == len(set(ids)) > 4

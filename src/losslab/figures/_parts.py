@@ -11,7 +11,7 @@ from losslab.figures._sheet import BIG, TEXT, Sheet, linear, measure
 
 NAMES = ("A", "B")  # documents of our query, best first
 LOOKS = ("best", "good")
-LETTERS = "ABCDEF"  # documents, as given
+LETTERS = "ABC"  # documents, as given: no more can be told apart in a column of 320 px
 LOGIT_A = 1.5
 MOST = 12  # slots a row
 TILE = 40
@@ -132,7 +132,7 @@ def arrows(
     scale = linear(domain, (y + head, y + head + 192))
     left, right = x + indent, x + breadth
     sheet.levels(scale, ticks, left, right, lambda t: num(t, 1 if t else 0))
-    named = next((i for i, doc in enumerate(docs) if doc.aim > 0), None)
+    named = next((i for i, doc in enumerate(docs) if doc.aim > 0 and not doc.flips), None)
     for i, doc in enumerate(docs):
         middle = left + (right - left) * (i + 0.5) / len(docs)
         if i == named:

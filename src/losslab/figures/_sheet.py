@@ -71,6 +71,7 @@ def logarithmic(domain: tuple[float, float], reach: tuple[float, float]) -> Call
     return lambda value: scale(log(value))
 
 
+@cache
 def measure(text: str, size: float = SMALL, *, strong: bool = False) -> float:
     """Return the width of `text` in px."""
     font = FontProperties(family=["DejaVu Sans"], weight="bold" if strong else "normal")

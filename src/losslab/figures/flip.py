@@ -12,7 +12,7 @@ from losslab.figures.base import Figure, Whole
 
 _LOGITS = (parts.LOGIT_A, 0.3)
 _RIGHT = list_mle(_LOGITS, 0, masked=True)
-_COLUMN = 164  # px for the arrows
+_COLUMN = 156  # px for the arrows
 
 
 class Flip(Figure):
@@ -46,7 +46,7 @@ class Flip(Figure):
         """Return the still twin of the current state."""
         now = list_mle(_LOGITS, self.width - 2, masked=False)
         sheet = Sheet(height=234)
-        loss_left, left = sheet.width - 140, sheet.width - 140 - 36 - _COLUMN
+        loss_left, left = sheet.width - 136, sheet.width - 136 - 36 - _COLUMN
         slots = parts.Slots(left - 36, gutter=0)
         y = slots.other(sheet, 0, self.width) + 24
         slots.ours(sheet, y, _LOGITS, self.width, False, "never changes", "counted as a document")
@@ -69,6 +69,6 @@ class Flip(Figure):
         sheet.line([(loss_left, sy(0)), (sheet.width, sy(0))], "zero")
         losses = {w: list_mle(_LOGITS, w - 2, masked=False).loss for w in range(2, parts.MOST + 1)}
         parts.curve(sheet, sx, sy, losses, self.width, now.loss, _RIGHT.loss, verdict, dot=2.5)
-        for x, text in ((sx(2), "2"), (loss_left + 70, "documents"), (sx(parts.MOST), str(parts.MOST))):
+        for x, text in ((sx(2), "2"), (loss_left + 68, "documents"), (sx(parts.MOST), str(parts.MOST))):
             sheet.text(x, 222, text, colour="muted", anchor="middle")
         return sheet.canvas

@@ -34,7 +34,7 @@ class TieOrder(Figure):
     orders : list of list of int, shape (W, n)
         Our query's documents, best first, as the sort left them.
     labels, logits : list of float, shape (n,)
-        Our query: 2 to 6 documents, as given.
+        Our query: 2 or 3 documents, as given.
     width : int
         The width now shown, one of `widths`; at first the narrowest at which the order differs, or else the last.
 
@@ -74,7 +74,7 @@ class TieOrder(Figure):
         if wide < 2 or widths != sorted(set(widths)):
             self._refuse(f"widths must be two or more, ascending, not {widths}")
         if not 2 <= many <= len(parts.LETTERS):
-            self._refuse(f"labels must be of 2 to {len(parts.LETTERS)} documents, not {many}")
+            self._refuse(f"labels must be of 2 or 3 documents, not {many}")
         if len(data["logits"]) != many:
             self._refuse(f"logits must be {many} numbers, one a label, not {len(data['logits'])}")
         for key in ("losses", "gradients", "orders"):
@@ -134,13 +134,13 @@ class TieOrder(Figure):
         room = (high - low) * 0.24
         domain = (high + room, low - room)
         ticks = [t / 2 for t in range(-4, 5) if domain[1] <= t / 2 <= domain[0]]
-        parts.pushes(sheet, 0, y, sheet.width * 0.46, self._docs(), domain, ticks)
+        parts.pushes(sheet, 0, y, sheet.width * 0.5, self._docs(), domain, ticks)
         turn = self._turn()
         parts.loss_picture(
             sheet,
-            sheet.width * 0.53,
+            sheet.width * 0.55,
             y,
-            sheet.width * 0.47,
+            sheet.width * 0.45,
             losses=dict(zip(self.widths, self.losses, strict=True)),
             width=self.width,
             loss=self.losses[at],

@@ -104,7 +104,7 @@ class WeightAndDirection(Figure):
                 self._refuse(f"{key} must hold one entry for each of the {len(names)} names, not {len(table)}")
         many = len(alone[0])
         if not 2 <= many <= len(parts.LETTERS):
-            self._refuse(f"alone must be of 2 to {len(parts.LETTERS)} documents, not {many}")
+            self._refuse(f"alone must be of 2 or 3 documents, not {many}")
         for label, single, rows in zip(names, alone, gradients, strict=True):
             if len(rows) != len(widths):
                 self._refuse(
@@ -151,10 +151,8 @@ class WeightAndDirection(Figure):
         verdict = f"{brief(weight)}× smaller, not {_MEAN}×" if light else "as it should be"
         words = (_share(weight), "of a per-query mean", verdict)
         mean = hypot(*alone) / _MEAN
-        half = sheet.width * 0.54
-        self._panel(
-            sheet, half, "Weight (true to size)", mean, "1 = its length under a per-query mean", words, not light
-        )
+        half = sheet.width * 0.52
+        self._panel(sheet, half, "Weight (true to size)", mean, "1 = under a per-query mean", words, not light)
         self._drawn_weights(sheet, y + 36)
         return sheet.canvas
 
@@ -176,7 +174,7 @@ class WeightAndDirection(Figure):
             for letter, g, a in zip(parts.LETTERS, now, alone, strict=False)
         ]
         ticks = (1, 0.5, 0, -0.5, -1)
-        y = parts.arrows(sheet, x, 0, sheet.width * 0.46, title, docs, (1.25, -1.25), ticks, head=66, indent=44)
+        y = parts.arrows(sheet, x, 0, sheet.width * 0.48, title, docs, (1.25, -1.25), ticks, head=66, indent=44)
         value, note, verdict = words
         sheet.text(x, 56, value, size=BIG, strong=True, colour="ink" if good else "wrong")
         beside = x + measure(value, BIG, strong=True) + 14

@@ -11,7 +11,7 @@ import { drawPair, flips } from "./pushes.js";
 const LOGITS = [LOGIT_A, 0.3];
 const RIGHT = listMle(LOGITS, 0, true);
 const LOSSES = WIDTHS.map((width) => listMle(LOGITS, width - 2, false).loss);
-const COLUMN = 164; // px for the arrows
+const COLUMN = 156; // px for the arrows
 
 /** What happens to B: two large arrows, and the gradient in numbers. */
 function drawB(view, x0, y) {
@@ -54,13 +54,14 @@ function sentence({ width, padding, now }) {
 
 function draw(base) {
   const { room, width } = base;
-  const wide = room >= 600;
-  const loss = wide ? 140 : Math.min(200, room - COLUMN - 26), x = wide ? room - loss - 36 - COLUMN : 0;
-  const view = { ...base, ...outcome(width), logits: LOGITS, fixed: false, gutter: 0, room: wide ? x - 36 : room };
+  const wide = room >= 660, gap = room >= 720 ? 36 : 24;
+  const loss = wide ? 136 : Math.min(320, room - COLUMN - Math.min(48, room - COLUMN - 138));
+  const x = wide ? room - loss - gap - COLUMN : 0, right = wide ? room - loss : COLUMN + Math.min(48, room - COLUMN - loss);
+  const view = { ...base, ...outcome(width), logits: LOGITS, fixed: false, gutter: 0, room: wide ? x - gap : room };
   const below = drawOurs(view, drawOther(view, 0) + 24, "never changes", "counted as a document");
   const y = wide ? 0 : below + 24;
   drawB(view, x, y);
-  drawOurLoss(view, room - loss, y, loss);
+  drawOurLoss(view, right, y, loss);
   return { height: y + 232, says: sentence(view) };
 }
 

@@ -43,10 +43,13 @@ export function drawArrows(view, { id, title, x: x0, y, breadth, docs, domain, t
   const scale = linear(domain, [y + head, y + head + 192]);
   const left = x0 + indent, to = x0 + breadth;
   axis(ink, id, { side: "left", scale, ticks, at: left, to, show: (t) => num(t, t ? 1 : 0) });
-  const named = docs.findIndex(({ aim }) => aim > 0); // "should be" stands below the first outlined arrow that points up
+  const pitch = (to - left) / docs.length;
+  // "should be" stands below the first outlined arrow that points up, clear of the next document's arrow.
+  const named = docs.findIndex((doc) => doc.aim > 0 && !flips(doc));
+  const shift = Math.min(15, pitch - 30 - view.measure("should be") / 2);
   docs.forEach((doc, i) => {
-    const x = left + (to - left) * ((i + 0.5) / docs.length);
-    if (i === named) ink.text(`${id}-aim-name`, x + 15, scale(0) + 19, "should be", "ll-small ll-is-right ll-halo", "middle");
+    const x = left + pitch * (i + 0.5);
+    if (i === named) ink.text(`${id}-aim-name`, x + shift, scale(0) + 19, "should be", "ll-small ll-is-right ll-halo", "middle");
     drawPair(view, doc, { x, scale, id });
     ink.text(`${id}-${doc.key}-name`, x, y + head + 220, doc.name, "ll-strong", "middle");
   });

@@ -7,7 +7,7 @@ import { NOTE, SIZE, listed, longestOf, mount, num, plural, steps, upOrDown } fr
 import { drawLoss, isOff } from "./loss.js";
 import { drawPushes, flips } from "./pushes.js";
 
-const name = (doc) => "ABCDEF"[doc];
+const name = (doc) => "ABC"[doc];
 const HEAD = 130, TILE = 132; // px: a row's name, and a document's tile at most
 
 /** A row's name and note: in the gutter beside the row, or above the row at y. */
@@ -40,18 +40,19 @@ function drawOrders(view, y) {
   if (turn) {
     const x = gutter + (turn - 0.5) * pitch - 1;
     ink("turn", "path", { d: `M${x} ${at + 22}v6`, class: "ll-zero" });
-    const words = `from ${turn} on the order changes`;
-    ink.text("turn-name", Math.min(x - 12, room - view.measure(words)), at + 41, words, NOTE);
+    const from = `from ${turn} on the order changes`;
+    ink.text("turn-name", Math.min(x - 12, room - view.measure(from)), at + 41, from, NOTE);
   }
 
   const lines = gutter ? 46 : 60;
   y = at + (gutter ? 66 : 84);
+  const words = (doc) => `label ${labels[doc]}, logit ${num(logits[doc], 1)}`;
   const document = (key, doc, box, middle) => {
     const strong = labels[doc] === top, on = strong ? "ll-on-best" : "";
     ink(key, "rect", { ...box, class: strong ? "ll-best" : "ll-good" });
     ink.text(`${key}-name`, middle, box.y + 16.5, name(doc), `ll-small ll-strong ${on}`, "middle");
-    const wide = box.width > 100, text = wide ? `label ${labels[doc]}, logit ${num(logits[doc], 1)}` : `label ${labels[doc]}`;
-    ink.text(`${key}-label`, middle, box.y + 32.5, text, `ll-small ${on}`, "middle");
+    const fits = labels.every((_, i) => view.measure(words(i)) < box.width - 8);
+    ink.text(`${key}-label`, middle, box.y + 32.5, fits ? words(doc) : `label ${labels[doc]}`, `ll-small ${on}`, "middle");
   };
   const given = drawRow(view, "given", y, labels.map((_, doc) => doc), "Our query", "as given", document);
   y += SIZE.tile + lines;
@@ -108,8 +109,8 @@ function draw(base) {
   const view = { ...base, ...outcome(base), turn, gutter: wide ? HEAD : 0 };
   const y = drawOrders(view, 0) + 44;
   const domain = reach(gradients), ticks = [2, 1.5, 1, 0.5, 0, -0.5, -1, -1.5, -2].filter((t) => t <= domain[0] && t >= domain[1]);
-  const below = drawPushes(view, { x: 0, y, breadth: wide ? room * 0.46 : room, docs: view.docs, domain, ticks });
-  const x = wide ? room * 0.53 : 0;
+  const below = drawPushes(view, { x: 0, y, breadth: wide ? room * 0.5 : room, docs: view.docs, domain, ticks });
+  const x = wide ? room * 0.55 : 0;
   const height = drawLoss(view, {
     x, y: wide ? y : below + 40, breadth: room - x,
     widths, losses, width, loss: view.loss, right: view.right,

@@ -15,7 +15,7 @@ const isLight = (weight) => share(weight) !== "100%";
 
 /** The push as drawn on one of the two axes; what should be has length 1 on both. */
 const documents = ({ now, alone }, unit) =>
-  now.map((g, i) => ({ key: i, name: "ABCDEF"[i], look: "ll-best", is: -g / unit, aim: -alone[i] / length(alone) }));
+  now.map((g, i) => ({ key: i, name: "ABC"[i], look: "ll-best", is: -g / unit, aim: -alone[i] / length(alone) }));
 
 /** A panel's number in large, with a note above its verdict. */
 function drawVerdict({ ink, measure }, key, x, y, { value, note, verdict, good }) {
@@ -83,7 +83,7 @@ function draw(base) {
   const wide = room >= 600;
   const view = { ...base, ...outcome(base) };
   const { alone, now, weight, cosine } = view;
-  const breadth = wide ? room * 0.46 : room, x = wide ? room * 0.54 : 0;
+  const breadth = wide ? room * 0.48 : room, x = wide ? room * 0.52 : 0;
   const panel = (id, x, y, title, unit, measure, verdict) => {
     const chart = { id, title, x, y, breadth, domain: [1.25, -1.25], ticks: [1, 0.5, 0, -0.5, -1], head: 66, indent: 44 };
     const below = drawArrows(view, { ...chart, docs: documents(view, unit) });
@@ -96,7 +96,7 @@ function draw(base) {
     value: num(cosine), note: "cosine, batch to alone", good: kept, verdict: kept ? "kept" : "turned",
   });
   const bottom = panel("weight", x, wide ? 0 : below + 36, "Weight (true to size)", length(alone) / MEAN,
-    "1 = its length under a per-query mean", {
+    "1 = under a per-query mean", {
       value: share(weight), note: "of a per-query mean", good: !light,
       verdict: light ? `${brief(weight)}× smaller, not ${MEAN}×` : "as it should be",
     });

@@ -1,0 +1,343 @@
+# ruff: noqa: E501  # scripts in one text
+"""Live figures in a real browser: what they say, how they are reached, how they look, how fast they answer."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from losslab import figures
+from losslab.figures import GhostDocuments
+
+WIDE = "DejaVu Sans, sans-serif"  # about as wide as a text face gets: what fits in it fits in all
+ROOMS = (320, 358, 390, 480, 599, 600, 680, 760)
+
+GEOMETRY = """() => {
+  const drawing = document.querySelector('#figure svg[role=img]'), box = drawing.getBoundingClientRect(), bad = [];
+  const marks = [...drawing.querySelectorAll('[data-key]')].map((node) => ({ key: node.dataset.key, node, r: node.getBoundingClientRect() }));
+  const texts = marks.filter(({ node }) => node.tagName === 'text' && node.textContent);
+  const solid = marks.filter(({ key }) => /-(is|aim|flip)$|-now$/.test(key) && !texts.some((text) => text.key === key));
+  const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top + 3 < b.bottom - 3 && b.top + 3 < a.bottom - 3;
+  texts.forEach((text, i) => {
+    const px = parseFloat(getComputedStyle(text.node).fontSize);
+    if (px < 12) bad.push(`${text.key} is ${px}px`);
+    const { left, right, top, bottom } = text.r;
+    if (left < box.left - 1 || right > box.right + 1 || bottom > box.bottom + 1 || top < box.top - 2) bad.push(`${text.key} leaves`);
+    for (const other of [...texts.slice(i + 1), ...solid])
+      if (meet(text.r, other.r) && text.key !== `${other.key}-name`) bad.push(`${text.key} meets ${other.key}`);
+  });
+  for (const node of document.querySelectorAll('#figure label, #figure legend, #figure p, #figure button, #figure span')) {
+    const px = parseFloat(getComputedStyle(node).fontSize), { left, right } = node.getBoundingClientRect();
+    if (px < 12) bad.push(`${node.textContent} is ${px}px`);
+    if (left < box.left - 4 || right > box.right + 4) bad.push(`${node.textContent} leaves`);
+  }
+  const over = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+  if (over > 0) bad.push(`the page scrolls ${over}px sideways`);
+  const says = document.querySelector('#figure .ll-says');
+  return { bad, says: Math.round(says.getBoundingClientRect().height), top: Math.round(box.top) };
+}"""
+
+SWEEP = f"""(states) => {{
+  const look = {GEOMETRY}, bad = [], heights = new Set();
+  for (const state of states) {{
+    for (const key in state) model.set(key, state[key]);
+    const got = look();
+    heights.add(`${{got.says}} ${{got.top}}`);
+    for (const what of got.bad) bad.push(`${{JSON.stringify(state)}}: ${{what}}`);
+  }}
+  return {{ bad, heights: [...heights] }};
+}}"""
+
+CONTRAST = """() => {
+  const light = (rgb) => {
+    const [r, g, b] = rgb.map((v) => ((v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const rgb = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  const ratio = (a, b) => { const [x, y] = [light(rgb(a)), light(rgb(b))].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+  const page = getComputedStyle(document.body).backgroundColor, found = [];
+  const boxes = [...document.querySelectorAll('#figure svg[role=img] rect')].filter((r) => getComputedStyle(r).fill.startsWith('rgb'));
+  for (const text of document.querySelectorAll('#figure svg[role=img] text')) {
+    const { left, width, top, height } = text.getBoundingClientRect(), x = left + width / 2, y = top + height / 2;
+    const under = boxes.filter((r) => { const q = r.getBoundingClientRect(); return q.left < x && x < q.right && q.top < y && y < q.bottom; });
+    const ground = under.length ? getComputedStyle(under.at(-1)).fill : page;
+    found.push([ratio(getComputedStyle(text).fill, ground), text.dataset.key]);
+  }
+  for (const node of document.querySelectorAll('#figure label, #figure legend, #figure button, #figure .ll-live, #figure .ll-value'))
+    found.push([ratio(getComputedStyle(node).color, page), node.textContent]);
+  return found.sort((a, b) => a[0] - b[0]).slice(0, 3);
+}"""
+
+
+def test_page_and_python_say_the_same_in_every_state(make, states, host):
+    figure = make()
+    hosted = host(figure)
+    assert hosted.says() == figure.describe()
+    seen = set()
+    for state in states(figure):
+        hosted.put(**state)
+        assert hosted.says() == figure.describe(), state
+        seen.add(hosted.says())
+    assert len(seen) > 10  # and it does not always say the same
+
+
+# Which control has the focus after so many tabs, the keys to press there, and what the trait then is.
+KEYS = {
+    "ghosts": [
+        ("width", [("ArrowRight", 7), ("ArrowLeft", 6), ("End", 12), ("ArrowRight", 12), ("Home", 2), ("ArrowUp", 3)]),
+        ("fixed", [("ArrowDown", True), ("ArrowUp", False), ("ArrowRight", True)]),
+        ("logit_b", [("ArrowLeft", 0.2), ("ArrowRight", 0.3), ("End", 2), ("Home", -1)]),
+    ],
+    "flip": [("width", [("ArrowRight", 7), ("Home", 2), ("ArrowRight", 3), ("End", 12)])],
+    "ties": [("width", [("ArrowLeft", 16), ("ArrowRight", 17), ("End", 40), ("Home", 3), ("ArrowRight", 4)])],
+    "weight": [
+        ("loss", [("ArrowDown", "LambdaLoss"), ("ArrowDown", "ListMLE"), ("ArrowUp", "LambdaLoss")]),
+        (
+            "width",
+            [("ArrowLeft", 24), ("ArrowLeft", 12), ("Home", 3), ("ArrowRight", 6), ("End", 40), ("ArrowLeft", 24)],
+        ),
+    ],
+}
+
+
+def test_keyboard_alone_reaches_everything(make, host):
+    figure = make()
+    hosted = host(figure)
+    press = hosted.page.keyboard.press
+    first = hosted.get(*(trait for trait, _ in KEYS[figure.figure]))
+    for trait, steps in KEYS[figure.figure]:
+        press("Tab")
+        outline = hosted.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline == "solid", f"{trait} shows no focus"
+        for key, value in steps:
+            press(key)
+            assert hosted.get(trait) == [pytest.approx(value) if isinstance(value, float) else value], (trait, key)
+            setattr(figure, trait, hosted.get(trait)[0])  # the page never reaches what Python would refuse
+            assert hosted.says() == figure.describe()
+    assert hosted.page.evaluate("saved") > 2  # every change is handed on to the kernel
+    press("Tab")
+    assert hosted.page.evaluate("document.activeElement.textContent") == "Reset"
+    press("Enter")
+    assert hosted.get(*(trait for trait, _ in KEYS[figure.figure])) == first
+    press("Tab")
+    assert hosted.page.evaluate("document.querySelector('#figure').contains(document.activeElement)") is False
+
+
+def test_controls_follow_traits(make, states, host):
+    figure = make()
+    hosted = host(figure)
+    hosted.put(**states(figure)[1])
+    for state in (states(figure)[-1], states(figure)[0]):
+        hosted.put(**state)
+        slider = hosted.page.locator("#figure input[type=range]").first
+        width = int(slider.get_attribute("aria-valuetext").removesuffix(" documents"))
+        assert width == figure.width
+        shown = hosted.page.locator("#figure .ll-value").first.text_content()
+        assert shown == slider.get_attribute("aria-valuetext")
+        for name in ("fixed", "loss"):
+            if name in state:
+                checked = hosted.page.locator("#figure input[type=radio]:checked + *, #figure label:has(:checked)")
+                words = {False: "the bug", True: "fixed"}.get(state[name], state[name])
+                assert words in checked.first.text_content()
+
+
+def test_names_roles_and_ids(make, host):
+    figure = make()
+    hosted = host(figure)
+    facts = hosted.page.evaluate("""() => {
+      const all = (selector) => [...document.querySelectorAll('#figure ' + selector)];
+      return {
+        group: document.querySelector('#figure [role=group]').getAttribute('aria-label'),
+        drawing: all('svg[role=img]').map((node) => node.getAttribute('aria-label')),
+        live: all('[aria-live=polite][aria-atomic=true]').map((node) => node.textContent),
+        unlabelled: all('input').filter((node) => !node.labels.length || !node.labels[0].textContent.trim()).length,
+        radios: all('input[type=radio]').filter((node) => !node.closest('fieldset')?.querySelector('legend')?.textContent).length,
+        unspoken: all('input[type=range]').filter((node) => !/\\d/.test(node.getAttribute('aria-valuetext'))).length,
+        small: all('input, button').filter((node) => (node.type === 'radio' ? node.labels[0] : node).getBoundingClientRect().height < 23.5).length,
+        exposed: all('.ll-unseen:not([aria-hidden=true])').length,
+      };
+    }""")
+    assert facts["group"] == figure.title
+    assert len(facts["drawing"]) == 1
+    assert len(facts["drawing"][0]) > 40
+    assert facts["live"] == [figure.describe()]
+    assert [facts[key] for key in ("unlabelled", "radios", "unspoken", "small", "exposed")] == [0] * 5
+
+
+def test_axe_finds_nothing(make, host):
+    hosted = host(make())
+    results = Axe().run(
+        hosted.page, options={"rules": {name: {"enabled": False} for name in ("page-has-heading-one", "region")}}
+    )
+    assert results.response["violations"] == []
+    assert len(results.response["passes"]) > 10
+
+
+def test_two_on_one_page_and_none_left_behind(make, host):
+    hosted = host(make())
+    counted = hosted.page.evaluate("""async () => {
+      const el = document.createElement('div');
+      document.querySelector('main').append(el);
+      const off = losslab.figures[model.get('figure')].render({ model, el });
+      await new Promise((done) => setTimeout(done, 100));
+      const ids = [...document.querySelectorAll('[id]')].map((node) => node.id);
+      const radios = new Set([...document.querySelectorAll('input[type=radio]')].map((node) => node.name)).size;
+      const drawn = el.querySelectorAll('svg[role=img] text').length;
+      off();
+      model.set('width', model.get('widths')?.[0] ?? 9);
+      return { same: ids.length - new Set(ids).size, ids: ids.length, drawn, left: el.childElementCount, radios };
+    }""")
+    assert (counted["same"], counted["left"]) == (0, 0)
+    assert counted["drawn"] > 20
+    assert counted["ids"] >= 3
+    assert counted["radios"] in (0, 2)  # groups of radios do not mix
+
+
+def test_module_asks_its_host_for_nothing_else(make, host):
+    """The protocol of anywidget is all that is used, so whatever speaks it can host a figure."""
+    hosted = host(make())
+    used = hosted.page.evaluate("""async () => {
+      const used = new Set();
+      const strict = new Proxy(model, { get(target, name) { used.add(name); return target[name]; } });
+      const el = document.createElement('div');
+      const off = losslab.figures[model.get('figure')].render({ model: strict, el });
+      document.querySelector('main').append(el);  // some hosts put it into the page only afterwards
+      await new Promise((done) => setTimeout(done, 100));
+      const places = (root) => [...root.querySelectorAll('svg[role=img] text')].map((node) => node.dataset.key + node.style.transform);
+      const same = JSON.stringify(places(el)) === JSON.stringify(places(document.querySelector('#figure')));
+      el.querySelector('button').click();
+      off();
+      return { used: [...used].sort(), same };
+    }""")
+    assert used == {"used": ["get", "off", "on", "save_changes", "set"], "same": True}
+
+
+@pytest.mark.parametrize("font", ["Arial, sans-serif", WIDE])
+def test_nothing_touches_leaves_or_jumps(make, states, host, font):
+    figure = make()
+    hosted = host(figure, font=font, reduced_motion="reduce", width=800)
+    some = [state for state in states(figure) if state.get("logit_b", 0.3) in (-1.0, 0.3, 2.0)]
+    for room in ROOMS:
+        hosted.room(room)
+        got = hosted.page.evaluate(SWEEP, some)
+        assert got["bad"] == [], (room, got["bad"][:5])
+        assert len(got["heights"]) == 1, (room, got["heights"])  # the drawing starts where it started
+
+
+def test_page_never_scrolls_sideways(make, host):
+    for width in (360, 390, 760, 1280):
+        hosted = host(make(), width=width)
+        assert hosted.page.evaluate(GEOMETRY)["bad"] == []
+        hosted.context.close()
+
+
+def test_the_sweep_sees_what_it_should(host):
+    """Planted faults: a text on another, a text outside, small type, a page that is too wide."""
+    hosted = host(GhostDocuments(), reduced_motion="reduce")
+    assert hosted.page.evaluate(GEOMETRY)["bad"] == []
+    for fault, found in (
+        ("node.style.transform = document.querySelector('[data-key=ours-note]').style.transform", "meets"),
+        ("node.style.transform = 'translate(-30px, 100px)'", "leaves"),
+        ("node.style.fontSize = '11px'", "is 11px"),
+        ("document.body.style.width = '900px'", "scrolls"),
+    ):
+        hosted.page.evaluate(f"() => {{ const node = document.querySelector('[data-key=other-name]'); {fault} }}")
+        assert any(found in bad for bad in hosted.page.evaluate(GEOMETRY)["bad"]), fault
+    ratios = hosted.page.evaluate(CONTRAST)
+    hosted.page.evaluate("document.querySelector('[data-key=ours-1-name]').style.fill = '#84bdf6'")
+    assert min(ratios)[0] >= 4.5
+    assert hosted.page.evaluate(CONTRAST)[0][1] == "ours-1-name"
+    assert hosted.page.evaluate(CONTRAST)[0][0] < 4.5
+
+
+@pytest.mark.parametrize(("theme", "scheme"), [("", "light"), ("", "dark"), ("light", "dark"), ("dark", "light")])
+def test_contrast_in_both_themes(make, states, host, theme, scheme):
+    figure = make()
+    hosted = host(figure, color_scheme=scheme, reduced_motion="reduce")
+    if theme:
+        hosted.page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+    for state in states(figure)[:: len(states(figure)) // 4]:
+        hosted.put(**state)
+        for ratio, what in hosted.page.evaluate(CONTRAST):
+            assert ratio >= 4.5, (state, what)
+    dark = (theme or scheme) == "dark"
+    ink = hosted.page.evaluate("getComputedStyle(document.querySelector('.ll-fig')).color")
+    assert ink == ("rgb(206, 214, 221)" if dark else "rgb(34, 40, 50)")
+
+
+def test_motion_is_short_and_only_for_those_who_want_it(make, host):
+    for wish, seconds in (("reduce", "0s"), ("no-preference", "0.18s")):
+        figure = make()
+        hosted = host(figure, reduced_motion=wish)
+        assert hosted.page.query_selector("#figure svg.ll-still") is not None  # the first drawing does not move
+        hosted.put(width=getattr(figure, "widths", [9])[0])
+        style = "node => [getComputedStyle(node).transitionDuration, getComputedStyle(node).animationName]"
+        duration, animation = hosted.page.eval_on_selector("#figure svg[role=img] > path[data-key]", style)
+        assert duration.split(", ")[0] == seconds
+        if wish == "reduce":
+            assert animation == "none"
+
+
+SPEED = """async ([selector, values]) => {
+  const input = document.querySelector(selector), drawing = document.querySelector('#figure svg[role=img]');
+  const change = (i) => { input.value = values[i % values.length]; input.dispatchEvent(new Event('input', { bubbles: true })); };
+  const frame = () => new Promise(requestAnimationFrame);
+  const p95 = (times) => times.sort((a, b) => a - b)[Math.ceil(0.95 * times.length) - 1];
+  const draws = [], frames = [];
+  for (let i = 0; i < 150; i++) {
+    const start = performance.now();
+    change(i);
+    const drawn = performance.now() - start;
+    if (i >= 30) draws.push(drawn);
+    if (i % 10 === 0) await frame();
+  }
+  for (let i = 0; i < 60; i++) {
+    await new Promise((done) => setTimeout(done, (i * 7) % 16)); // at any moment within a frame
+    const start = performance.now();
+    change(i);
+    await frame();
+    drawing.getBoundingClientRect();
+    frames.push(performance.now() - start);
+  }
+  await new Promise((done) => setTimeout(done, 400));
+  let later = 0;
+  const watch = new MutationObserver((records) => (later += records.length));
+  change(1);
+  watch.observe(document.querySelector('#figure'), { subtree: true, childList: true, attributes: true, characterData: true });
+  await new Promise((done) => setTimeout(done, 400));
+  return { draw: p95(draws), frame: p95(frames), later };
+}"""
+
+
+def test_redraw_is_within_a_frame(make, host, record_property):
+    """From the input event to the last DOM change, p95, and to the next frame; at the widest setting."""
+    figure = make()
+    hosted = host(figure)
+    last = {"ghosts": (12, 11), "flip": (12, 11), "ties": (37, 36), "weight": (4, 3)}[figure.figure]
+    rounds = []
+    for _ in range(3):  # the machine may be busy with something else: the best of three
+        got = hosted.page.evaluate(SPEED, ["#figure input[type=range]", list(last)])
+        assert got["later"] == 0  # the input event's own handler does all of it
+        rounds.append((got["draw"], got["frame"]))
+        if rounds[-1][0] <= 4 and rounds[-1][1] <= 20:
+            break
+    draw, frame = rounds[-1]
+    record_property("measured", f"{figure.figure}: redraw p95 {draw:.1f} ms, next frame p95 {frame:.1f} ms")
+    assert draw <= 4, rounds
+    assert frame <= 20, rounds
+
+
+def test_a_slow_redraw_is_seen(host):
+    """Planted fault: something that listens to the slider takes 6 ms, and something writes to the page a frame later."""
+    hosted = host(figures.Flip())
+    hosted.page.evaluate("""() => {
+      model.on("change:width", () => { const end = performance.now() + 6; while (performance.now() < end); });
+      model.on("change:width", () => requestAnimationFrame(() => document.querySelector("#figure").append("")));
+    }""")
+    got = hosted.page.evaluate(SPEED, ["#figure input[type=range]", [12, 11]])
+    assert got["draw"] > 4
+    assert got["later"] > 0
+
+
+def test_hero_is_compact(host):
+    hosted = host(figures.Flip(), width=792)
+    heights = hosted.page.evaluate("document.querySelector('.ll-fig').getBoundingClientRect().height")
+    assert heights <= 380
