@@ -146,7 +146,10 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def surroundings() -> dict[str, object]:
-    """What a result depends on besides its code: versions, platform, processor, device and threads."""
+    """What a result depends on besides its code: versions, platform, processor, device, threads and how busy it all is.
+
+    ``load`` is the number of processes that ran or waited to, over the last minute: about 1 on an idle machine.
+    """
     versions = {}
     for package in PACKAGES:
         with suppress(importlib.metadata.PackageNotFoundError):
@@ -158,6 +161,7 @@ def surroundings() -> dict[str, object]:
         "processor": _processor(),
         "device": "cpu",
         "threads": torch.get_num_threads(),
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
     }
 
 
