@@ -22,28 +22,20 @@ def list_net(
 
     Parameters
     ----------
-    logits : (B, N) floating
-        One score a document. What stands in padded slots, NaN included, does not matter and gets gradient exactly 0.
+    logits, mask, reduction, count_short_lists, validate
+        As for :func:`losslab.losses.list_mle`.
     labels : (B, N) real
         Relevance, as logits of the target distribution.
-    mask : (B, N) bool, optional
-        True at documents, False at padding. None: every slot is a document.
-    reduction : {"mean", "sum", "none"}
-        Mean or sum over queries; "none" gives one value a query, (B,).
-    count_short_lists : bool
-        Lists of fewer than two documents contribute 0. True: they are counted in the mean all the same.
-    validate : bool
-        False skips the checks that look at values. With no list to rank the result is then 0.
 
     Returns
     -------
     Tensor
-        Scalar, or (B,), in the dtype of ``logits``; computed in float64 (float32 on MPS, which has no float64).
+        Scalar, or (B,), in the dtype of ``logits``.
 
     Raises
     ------
     ValueError
-        If shapes or types are wrong, a document's logit or label is not finite, or no list has two documents.
+        As for ``list_mle``.
 
     References
     ----------
