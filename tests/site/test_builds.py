@@ -27,8 +27,8 @@ def files(folder) -> dict[str, bytes]:
 
 
 def test_cold_build_time(real, measure, request):
-    measure(request.node, f"cold build: {real.first.seconds:.1f} s")
-    assert real.first.seconds <= COLD
+    measure(request.node, f"cold build: {real.first.seconds:.1f} s ({real.first.processor:.1f} s of processor)")
+    assert real.first.quiet <= COLD
 
 
 def test_second_cold_build_gives_the_same_bytes(real, tmp_path):
@@ -50,10 +50,11 @@ def test_prose_edit_time(real, measure, request):
         result = real.build()
         assert result.code == 0, result.log[-3000:]
         assert f"The {word} edit." in real.read("book/padding.html")
-        times.append(result.seconds)
+        times.append(result)
     page.write_text(text, encoding="utf-8")
-    measure(request.node, f"prose edit: {min(times):.1f} s")
-    assert min(times) <= EDIT
+    best = min(times, key=lambda result: result.quiet)
+    measure(request.node, f"prose edit: {best.seconds:.1f} s ({best.processor:.1f} s of processor)")
+    assert best.quiet <= EDIT
 
 
 def test_status_page_tells_versions_and_times(real):

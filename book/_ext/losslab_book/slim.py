@@ -150,6 +150,7 @@ def _subset(app: Sphinx, name: str, glyphs: list[int]) -> bytes:
     kept = Path(app.doctreedir) / f"{name}.{key}.woff2"
     if kept.is_file():
         return kept.read_bytes()
+    logging.getLogger("fontTools").setLevel(logging.WARNING)
     from fontTools import subset
     from fontTools.ttLib import TTFont
 
