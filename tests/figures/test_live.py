@@ -281,7 +281,7 @@ SPEED = """async ([selector, values]) => {
   const change = (i) => { input.value = values[i % values.length]; input.dispatchEvent(new Event('input', { bubbles: true })); };
   const frame = () => new Promise(requestAnimationFrame);
   const p95 = (times) => times.sort((a, b) => a - b)[Math.ceil(0.95 * times.length) - 1];
-  const draws = [], frames = [];
+  const draws = [], frames = [], empty = [];
   for (let i = 0; i < 150; i++) {
     const start = performance.now();
     change(i);
@@ -289,13 +289,13 @@ SPEED = """async ([selector, values]) => {
     if (i >= 30) draws.push(drawn);
     if (i % 10 === 0) await frame();
   }
-  for (let i = 0; i < 60; i++) {
+  for (let i = 0; i < 120; i++) {
     await new Promise((done) => setTimeout(done, (i * 7) % 16)); // at any moment within a frame
     const start = performance.now();
-    change(i);
+    if (i % 2) change((i - 1) / 2);
     await frame();
     drawing.getBoundingClientRect();
-    frames.push(performance.now() - start);
+    (i % 2 ? frames : empty).push(performance.now() - start);
   }
   await new Promise((done) => setTimeout(done, 400));
   let later = 0;
@@ -303,12 +303,15 @@ SPEED = """async ([selector, values]) => {
   change(60); // another value than the last
   watch.observe(document.querySelector('#figure'), { subtree: true, childList: true, attributes: true, characterData: true });
   await new Promise((done) => setTimeout(done, 400));
-  return { draw: p95(draws), frame: p95(frames), later };
+  return { draw: p95(draws), frame: p95(frames), empty: p95(empty), later };
 }"""
 
 
 def test_redraw_is_within_a_frame(make, host, record_property):
-    """From the input event to the last DOM change, p95, and to the next frame; at the widest setting."""
+    """From the input event to the last DOM change, p95, and to the next frame; at the widest setting.
+
+    Where a busy machine is late with a frame in which nothing changed, a frame with a redraw may be 4 ms later than that.
+    """
     figure = make()
     hosted = host(figure)
     last = {"ghosts": (12, 11), "flip": (12, 11), "ties": (37, 36), "weight": (4, 3)}[figure.figure]
@@ -316,13 +319,13 @@ def test_redraw_is_within_a_frame(make, host, record_property):
     for _ in range(3):  # the machine may be busy with something else: the best of three
         got = hosted.page.evaluate(SPEED, ["#figure input[type=range]", list(last)])
         assert got["later"] == 0  # the input event's own handler does all of it
-        rounds.append((got["draw"], got["frame"]))
-        if rounds[-1][0] <= 4 and rounds[-1][1] <= 20:
+        rounds.append((got["draw"], got["frame"], max(20, got["empty"] + 4)))
+        draw, frame, limit = rounds[-1]
+        if draw <= 4 and frame <= limit:
             break
-    draw, frame = rounds[-1]
     record_property("measured", f"{figure.figure}: redraw p95 {draw:.1f} ms, next frame p95 {frame:.1f} ms")
     assert draw <= 4, rounds
-    assert frame <= 20, rounds
+    assert frame <= limit, rounds
 
 
 def test_a_slow_redraw_is_seen(host):

@@ -133,6 +133,16 @@ def test_a_state_that_was_not_measured_cannot_be_selected(tie_data, weight_data)
     assert (ties.width, weight.loss) == (17, "RankNet")
 
 
+def test_measured_data_are_given_once(tie_data, weight_data):
+    ties, weight = TieOrder(**tie_data), WeightAndDirection(**weight_data)
+    with pytest.raises(FigureError, match="TieOrder: losses is given once; build another figure for other data"):
+        ties.losses = [loss + 1 for loss in tie_data["losses"]]
+    with pytest.raises(FigureError, match="WeightAndDirection: weights is given once"):
+        weight.weights = [[2.0] * 5] * 5
+    ties.losses = tie_data["losses"]  # the same again changes nothing
+    assert ties.losses == tie_data["losses"]
+
+
 def test_measurements_may_be_arrays(tie_data, weight_data):
     arrays = {key: np.asarray(value) for key, value in tie_data.items()}
     assert TieOrder(**arrays).describe() == TieOrder(**tie_data).describe()

@@ -131,6 +131,15 @@ class Figure(anywidget.AnyWidget):
     def _refuse(self, what: str) -> NoReturn:
         raise FigureError(f"{type(self).__name__}: {what}")
 
+    def _seal(self) -> None:
+        """End construction: from now on `_keep` lets measured data be what it is."""
+        self._sealed = True
+
+    def _keep(self, name: str, value: object) -> None:
+        """Refuse to change measured data, which the page lays out once: other data are another figure."""
+        if getattr(self, "_sealed", False) and value != getattr(self, name):
+            self._refuse(f"{name} is given once; build another figure for other data")
+
     def _need(self, given: Iterable[str], *names: str) -> None:
         """Refuse to be built without measured data: a figure of nothing has no state that can be selected."""
         if missing := [name for name in names if name not in set(given)]:

@@ -60,6 +60,7 @@ class TieOrder(Figure):
     def __init__(self, **traits: object) -> None:
         self._need(traits, *_DATA)
         super().__init__(**traits)
+        self._seal()
 
     @traitlets.default("width")
     def _first_moved(self) -> int:
@@ -68,6 +69,8 @@ class TieOrder(Figure):
     @traitlets.validate(*_DATA, "width")
     def _agree(self, proposal: dict[str, Any]) -> object:
         name, value = proposal["trait"].name, proposal["value"]
+        if name in _DATA:
+            self._keep(name, value)
         data = {key: value if key == name else getattr(self, key) for key in _DATA}
         widths, labels = data["widths"], data["labels"]
         wide, many = len(widths), len(labels)

@@ -67,6 +67,7 @@ class WeightAndDirection(Figure):
     def __init__(self, **traits: object) -> None:
         self._need(traits, "names", "widths", "alone", "gradients")
         super().__init__(**traits)
+        self._seal()
 
     def _derived(self, of: Callable[[list[float], list[float]], float]) -> list[list[float]]:
         return [[of(a, g) for g in rows] for a, rows in zip(self.alone, self.gradients, strict=True)]
@@ -90,6 +91,8 @@ class WeightAndDirection(Figure):
     @traitlets.validate(*_DATA, "loss", "width")
     def _agree(self, proposal: dict[str, Any]) -> object:
         name, value = proposal["trait"].name, proposal["value"]
+        if name in _DATA:
+            self._keep(name, value)
 
         def get(key: str) -> Any:  # noqa: ANN401  # not before the tables it may be worked out from have been checked
             return value if key == name else getattr(self, key)
@@ -152,7 +155,7 @@ class WeightAndDirection(Figure):
         words = (_share(weight), "of a per-query mean", verdict)
         mean = hypot(*alone) / _MEAN
         half = sheet.width * 0.52
-        self._panel(sheet, half, "Weight (true to size)", mean, "1 = under a per-query mean", words, not light)
+        self._panel(sheet, half, "Weight (true to size)", mean, "1 = a per-query mean’s length", words, not light)
         self._drawn_weights(sheet, y + 36)
         return sheet.canvas
 

@@ -96,7 +96,7 @@ function draw(base) {
     value: num(cosine), note: "cosine, batch to alone", good: kept, verdict: kept ? "kept" : "turned",
   });
   const bottom = panel("weight", x, wide ? 0 : below + 36, "Weight (true to size)", length(alone) / MEAN,
-    "1 = under a per-query mean", {
+    "1 = a per-query mean’s length", {
       value: share(weight), note: "of a per-query mean", good: !light,
       verdict: light ? `${brief(weight)}× smaller, not ${MEAN}×` : "as it should be",
     });
