@@ -45,9 +45,9 @@ def _shares_won(logits: Tensor, weights: Tensor, mask: Tensor) -> Tensor:
 
     Document j stands for choices 1 … j, and in choice i its share is exp(z_j) / exp(log_mass_i).
     """
-    scores = _centred(logits, mask)
-    prices = torch.where(mask, weights.log() - _log_mass_left(scores), -torch.inf)
-    return (scores + prices.logcumsumexp(1)).exp()
+    prices = -_log_mass_left(_centred(logits, mask)) + weights.log()
+    # Centred anew: to keep the scores while the prices are computed would be the peak of memory.
+    return (_centred(logits, mask) + prices.where(mask, -torch.inf).logcumsumexp(1)).exp()
 
 
 def _centred(logits: Tensor, mask: Tensor) -> Tensor:
