@@ -56,6 +56,8 @@ class FakeCuda(TorchFunctionMode):
             raise MixedDevicesError("can't convert cuda:0 device type tensor to numpy; use .cpu() to copy it first")
         here = [self.holds(t) for t in _tensors((args, kwargs))]
         there = any(here)
+        if name == "cuda":  # calling it would look for the real one
+            return self.put(args[0] if self.holds(args[0]) else args[0].clone())
         if name in MOVES:
             there, args, kwargs = self._moved(name, args, kwargs)
         elif kwargs.get("device") is not None:
@@ -89,15 +91,15 @@ class FakeCuda(TorchFunctionMode):
     def _moved(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[bool, tuple[Any, ...], dict[str, Any]]:
-        """Where ``to``, ``cpu``, ``cuda`` or ``type_as`` puts the tensor, and the call without the move."""
-        there = {"cpu": False, "cuda": True}.get(name, self.holds(args[0]))
+        """Where ``to``, ``cpu`` or ``type_as`` puts the tensor, and the call without the move."""
+        there = name != "cpu" and self.holds(args[0])
         rest: list[Any] = []
         for i, a in enumerate(args):
             if i and isinstance(a, Tensor):
                 there = self.holds(a)
             if i and name == "to" and _names_a_device(a):
                 there = _is_cuda(a)
-            elif not (i and name == "cuda"):
+            else:
                 rest.append(a)
         if kwargs.get("device") is not None:
             there = _is_cuda(kwargs.pop("device"))
@@ -105,8 +107,6 @@ class FakeCuda(TorchFunctionMode):
             there = self.holds(kwargs["other"])
         if name == "to" and len(rest) == 1 and not kwargs:
             kwargs["copy"] = there != self.holds(args[0])  # a move copies; no move gives the tensor itself
-        if name == "cuda":
-            return there, (args[0],), {}
         return there, tuple(rest), kwargs
 
     def _refuse_to_mix(self, func: Callable[..., Any], arguments: object) -> None:
@@ -126,7 +126,7 @@ ANSWERS: dict[Any, Callable[[bool], Any]] = {
     Tensor.is_cpu.__get__: lambda _: False,  # type: ignore[attr-defined]
     Tensor.get_device: lambda _: 0,
 }
-MOVES = ("to", "cpu", "cuda", "type_as")
+MOVES = ("to", "cpu", "type_as")
 
 
 def residents_of(loss: object, depth: int = 4) -> Iterator[Tensor]:
@@ -183,4 +183,4 @@ def _names_a_device(value: object) -> bool:
 
 
 def _is_cuda(device: Any) -> bool:  # noqa: ANN401
-    return torch.device(device).type == "cuda"
+    return isinstance(device, int) or torch.device(device).type == "cuda"  # torch reads a bare index as a GPU's

@@ -11,6 +11,14 @@ from typing import Any
 from losslab.contracts.model import Conventions, Counterexample, Result, Verdict
 
 WIDTH = 80
+# No colour of its own: it takes the page's, light or dark, and says everything in words.
+STYLE = (
+    ".ll-report{border-collapse:collapse;text-align:start}.ll-report caption{text-align:start}"
+    ".ll-report :is(th,td){text-align:start;vertical-align:top;padding:.4em .6em;border-top:1px solid currentColor}"
+    ".ll-report p{margin:0 0 .3em}.ll-report td:nth-child(2){white-space:nowrap}"
+    ".ll-report dl{display:grid;grid-template-columns:max-content 1fr;gap:0 1em;margin:0}"
+    ".ll-report dt{grid-column:1}.ll-report dd{grid-column:2;margin:0;overflow-wrap:anywhere}"
+)
 INDENT = " " * 11  # the width of a verdict and its gap
 
 WORDS: dict[Verdict, str] = {
@@ -88,11 +96,13 @@ class Report:
 
     def _repr_html_(self) -> str:
         rows = "".join(_html_row(result) for result in self.results)
+        caption = (
+            f"<strong>{escape(self.loss)}</strong>: {escape(self.summary)}<br><small>{escape(self.setting)}</small>"
+        )
+        heads = "".join(f'<th scope="col">{head}</th>' for head in ("Contract", "Verdict", "What was found"))
         return (
-            f'<table class="ll-report"><caption><strong>{escape(self.loss)}</strong>: {escape(self.summary)}<br>'
-            f"<small>{escape(self.setting)}</small></caption>"
-            '<thead><tr><th scope="col">Contract</th><th scope="col">Verdict</th>'
-            f'<th scope="col">What was found</th></tr></thead><tbody>{rows}</tbody></table>'
+            f'<style>{STYLE}</style><table class="ll-report"><caption>{caption}</caption>'
+            f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -152,7 +162,7 @@ def _html_row(result: Result) -> str:
         parts.append(_html_counterexample(result.counterexample))
     return (
         f'<tr data-contract="{result.contract}" data-verdict="{result.verdict}">'
-        f'<th scope="row"><code>{result.contract}</code></th>'
+        f'<th scope="row"><code>{result.contract.replace("_", "_<wbr>")}</code></th>'
         f'<td><span aria-hidden="true">{SYMBOLS[result.verdict]}</span> {escape(result.verdict)}</td>'
         f"<td>{''.join(parts)}</td></tr>"
     )

@@ -140,13 +140,13 @@ def beside_a_longer_list(loss: Subject, query: Query, alone: Outcome, width: int
 
     room = 2 * closeness.room([query, filler], loss.scale, torch.float32)  # the value is a difference of larger ones
     value_error = abs(value - alone.values[0]) / (room + closeness.VALUE * abs(batch.values[0]) * share)
-    gradient = compare(got.gradients[0], alone.gradients[0], room)
+    gradient = compare(got.gradients[0], alone.gradients[0], closeness.room([query], loss.scale, torch.float32))
     if gradient.direction == "kept":
         as_loud = gradient.factor is not None and abs(gradient.factor - 1) <= closeness.SAME_DIRECTION
         if value_error <= 1 or not as_loud:
             return
-    elif gradient.error <= 1:
-        return  # nothing to teach, and nothing is taught
+    elif gradient.direction is None and np.linalg.norm(got.gradients[0]) <= 100 * room:
+        return  # too little is taught to tell a direction by (a gradient that is not finite is never little)
     raise broken(
         got,
         alone,
