@@ -2,6 +2,7 @@
 
 ======================  ============================================================================================
 ``live``                figures that answer without a kernel, their still twins where there is no JavaScript
+``paper``               the same twins for LaTeX
 ``guards``              the build fails on dead controls, other hosts, missing text alternatives, unset formulas
 ``math``                formulas set by KaTeX while building; no math script on any page
 ``fold``                folded answers as native disclosure elements
@@ -27,7 +28,20 @@ from sphinx.application import Sphinx
 
 __version__ = "1"
 
-PARTS = ("reproducible", "cache", "style", "math", "live", "fold", "prose", "links", "status", "slim", "guards")
+PARTS = (
+    "reproducible",
+    "cache",
+    "style",
+    "math",
+    "live",
+    "paper",
+    "fold",
+    "prose",
+    "links",
+    "status",
+    "slim",
+    "guards",
+)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

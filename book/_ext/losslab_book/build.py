@@ -32,7 +32,7 @@ def build(root: Path, *, strict: bool = True) -> bool:
     bool
         True if the new book is in place.
     """
-    # jsonschema compiles a grammar of international addresses on import if it can: a second of every build, for nothing.
+    # jsonschema compiles a grammar of international addresses on import if it can: a second of every build for nothing.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     from jupyter_book.sphinx import build_sphinx
 

@@ -3,8 +3,8 @@
 A figure in a chapter is an anywidget. Its output carries the model's id, a picture of its first state (the twin) and
 a sentence that says what the picture shows. Here the three become one node. For a browser it is an empty place that a
 small script of ours (``static/host.js``) fills by calling the figure's own ``render``, with the twin inside
-``<noscript>``: it weighs nothing where scripts run. For EPUB it is the twin; for LaTeX the twin comes out of the same
-output by MyST-NB's own choice of formats.
+``<noscript>``: it weighs nothing where scripts run. For EPUB it is the twin; for LaTeX ``paper`` draws the
+twin again; for plain text it is the sentence.
 
 All figures of the book are one classic script with a name made from its content: cached once, and read from
 ``file://`` too.
@@ -40,7 +40,7 @@ _NOT_OURS = {"layout", "tabbable", "tooltip", "comm"}  # what ipywidgets adds to
 
 
 class LiveFigure(nodes.General, nodes.Element):
-    """A figure's place on a page: name, model number, title, words, its traits, and the twin as its only child."""
+    """A figure's place on a page: name, model number, title, words, state as JSON, and the twin as its only child."""
 
 
 def widget_states(env: BuildEnvironment, docname: str) -> dict[str, dict[str, Any]]:
@@ -88,15 +88,13 @@ def _settle(app: Sphinx, document: nodes.document) -> None:
             number=number,
             words=words,
             title_text=str(traits.get("title") or ""),
-            traits=json.dumps(traits, sort_keys=True, separators=(",", ":"), ensure_ascii=False) if first else "",
+            state=json.dumps(traits, sort_keys=True, separators=(",", ":"), ensure_ascii=False),
+            first=first,
             framed=isinstance(bundle.parent, nodes.figure),
         )
         if TWIN in parts and (image := next(parts[TWIN].findall(nodes.image), None)):
             image["alt"] = words
             figure += image.deepcopy()
-        for other in parts.values():
-            for image in other.findall(nodes.image):  # EPUB and LaTeX use these
-                image["alt"] = words
         parts[VIEW].children = []
         parts[VIEW] += figure
     _names(app.env)[docname] = names
@@ -149,7 +147,7 @@ def _visit_html(self: HTML5Translator, node: LiveFigure) -> None:
     title = esc(node["title_text"] or node["name"])
     tag = "div" if node["framed"] else "figure"
     role = ' role="group"' if node["framed"] else ""
-    data = f'<script type="application/json">{_json_in_html(node["traits"])}</script>' if node["traits"] else ""
+    data = f'<script type="application/json">{_json_in_html(node["state"])}</script>' if node["first"] else ""
     caption = "" if node["framed"] else f"<figcaption>{title}</figcaption>"
     self.body.append(
         f'<{tag} class="ll-figure" data-figure="{esc(node["name"])}" data-model="{node["number"]}"{role}'

@@ -54,10 +54,11 @@ class Typesetter:
     def __init__(self) -> None:
         self._node: subprocess.Popen[str] | None = None
         self._done: dict[str, str] = {}
+        self.output = "htmlAndMathml"
 
     def __call__(self, latex: str, options: dict[str, Any] | None = None) -> str:
         """Return a formula as HTML with MathML in it; what KaTeX does not know stands there in `ERROR_COLOUR`."""
-        wanted = {"throwOnError": False, "errorColor": ERROR_COLOUR, **(options or {})}
+        wanted = {"throwOnError": False, "errorColor": ERROR_COLOUR, "output": self.output, **(options or {})}
         request = json.dumps({"latex": latex, "options": wanted}, sort_keys=True)
         if request not in self._done:
             self._done[request] = self._ask(request)
@@ -85,8 +86,11 @@ class Typesetter:
         return str(answer["html"])
 
 
+typeset = Typesetter()
+
+
 def _configure(_app: Sphinx, config: Config) -> None:
-    katex.render_latex = Typesetter()
+    katex.render_latex = typeset
     config.html_math_renderer = "katex"
     config.katex_prerender = True
     config.katex_css_path = "katex.css"  # the default is on another host; `_load` puts ours in its place
@@ -95,8 +99,10 @@ def _configure(_app: Sphinx, config: Config) -> None:
 
 def _publish(app: Sphinx) -> None:
     """Write fonts and style sheet; the sheet names only the woff2 fonts, which every browser of today reads."""
-    if app.builder.format != "html":
+    if not assets.is_site(app):
+        typeset.output = "mathml"  # which EPUB readers set themselves
         return
+    typeset.output = "htmlAndMathml"
     sheet = (SOURCE / "katex.min.css").read_text(encoding="utf-8")
     sheet = re.sub(r',url\([^)]*\.(?:woff|ttf)\) format\("\w+"\)', "", sheet)
     if not re.search(rf'content:"{re.escape(katex.katex_version)}"', sheet):
@@ -113,7 +119,7 @@ def _publish(app: Sphinx) -> None:
 def _load(app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: nodes.document | None) -> None:
     """Refer to KaTeX's style sheet from the pages that hold a formula."""
     assets.drop(context, lambda f: Path(assets.address(f).split("?")[0]).name in {katex.filename_css, "katex.css"})
-    if 'class="katex' in context.get("body", ""):
+    if assets.is_site(app) and 'class="katex' in context.get("body", ""):
         app.add_css_file(app.losslab_math, priority=300)  # type: ignore[attr-defined]
 
 

@@ -138,7 +138,7 @@ def _table(head: list[str], rows: list[list[nodes.Node]]) -> nodes.table:
     table = nodes.table(classes=["ll-status"])
     group = nodes.tgroup(cols=len(head))
     table += group
-    group += [nodes.colspec(colwidth=1) for _ in head]
+    group += [nodes.colspec(colwidth=120 // len(head)) for _ in head]
     header = nodes.thead()
     header += _row([nodes.Text(text) for text in head])
     body = nodes.tbody()
