@@ -38,6 +38,7 @@ FINE = {
     "moved there": lambda z: z + torch.ones(2, 3).to(z.device) + torch.ones(3).to(z) + torch.ones(3).type_as(z),
     "moved by name": lambda z: z + torch.ones(2, 3).to("cuda") + torch.ones(3).cuda() + torch.ones(3).to(device=0),
     "moved and cast": lambda z: z + torch.ones(2, 3, dtype=torch.float64).to(z.device, torch.float32),
+    "moved without waiting": lambda z: z + torch.ones(3).to(z.device, non_blocking=True),
     "indexed by cpu": lambda z: z[ROWS, ROWS],
     "copied in": lambda z: z.clone().copy_(torch.ones(2, 3)),
     "slice set from cpu": lambda z: z.clone().__setitem__((slice(None), 0), torch.ones(2)),

@@ -35,7 +35,7 @@ def test_every_contract_has_a_fault_planted():
 @pytest.fixture(scope="module")
 def reports():
     """One report a fault, made when first asked for."""
-    return functools.cache(lambda fault: check(planted.with_fault(fault)))
+    return functools.cache(lambda fault: check(planted.with_fault(fault), examples=30))
 
 
 @pytest.mark.parametrize("fault", BREAKS)
@@ -47,7 +47,7 @@ def test_a_fault_breaks_just_its_contracts(reports, fault):
 
 
 def test_objective_goes_red_where_only_the_weights_are_off():
-    report = check(planted.with_fault("weights off"), against="list_mle")
+    report = check(planted.with_fault("weights off"), against="list_mle", examples=20)
     assert report.broken == ("objective",), str(report)
     result = report["objective"]
     assert result.counterexample.direction == "kept"
@@ -66,7 +66,7 @@ RIGHT = {
 }
 
 
-@parametrize_with_contracts(RIGHT.values(), seeds=range(3), examples=25)
+@parametrize_with_contracts(RIGHT.values(), seeds=range(3), examples=15)
 def test_right_losses_are_never_flagged(loss, contract):
     contract(loss)
 

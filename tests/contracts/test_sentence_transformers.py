@@ -135,7 +135,8 @@ def test_conventions_are_attached():
 def test_only_the_librarys_losses_are_taken():
     assert is_sentence_transformers_loss(losses.RankNetLoss)
     assert not is_sentence_transformers_loss(torch.nn.CrossEntropyLoss)
-    with pytest.raises(TypeError, match="must be a cross-encoder list loss"):
+    assert not is_sentence_transformers_loss(losses.BinaryCrossEntropyLoss)  # of the library, but takes no lists
+    with pytest.raises(TypeError, match=r"must be one of sentence-transformers' ListMLELoss, .*CrossEntropyLoss"):
         sentence_transformers_loss(torch.nn.CrossEntropyLoss)
 
 

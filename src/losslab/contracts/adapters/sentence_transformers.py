@@ -19,6 +19,8 @@ from torch import Tensor
 from losslab.contracts.model import Conventions
 
 PACKAGE = "sentence_transformers.cross_encoder.losses"
+LIST_LOSSES = ("ListMLELoss", "PListMLELoss", "ListNetLoss", "RankNetLoss", "LambdaLoss", "ADRMSELoss")
+PAIRWISE = ("LambdaLoss",)  # and RankNetLoss, which is one
 
 
 class FixedLogits(torch.nn.Module):
@@ -69,9 +71,14 @@ class SentenceTransformersLoss:
 
 
 def is_sentence_transformers_loss(loss: object) -> bool:
-    """Whether this is one of the library's cross-encoder losses, class or instance."""
+    """Whether this is one of the library's list losses for cross-encoders, class or instance, or derived from one."""
+    return _is_one_of(LIST_LOSSES, loss)
+
+
+def _is_one_of(names: tuple[str, ...], loss: object) -> bool:
+    """By name, so that the library need not be imported to say no."""
     cls = loss if isinstance(loss, type) else type(loss)
-    return any(base.__module__.startswith(PACKAGE) for base in cls.__mro__)
+    return any(base.__name__ in names and base.__module__.startswith(PACKAGE) for base in cls.__mro__)
 
 
 def sentence_transformers_loss(loss: Any, **options: Any) -> SentenceTransformersLoss:  # noqa: ANN401
@@ -97,7 +104,7 @@ def sentence_transformers_loss(loss: Any, **options: Any) -> SentenceTransformer
     a list of one document adds none.
     """
     if not is_sentence_transformers_loss(loss):
-        raise TypeError(f"loss must be a cross-encoder list loss of sentence-transformers, got {loss!r}")
+        raise TypeError(f"loss must be one of sentence-transformers' {', '.join(LIST_LOSSES)}, got {loss!r}")
     if isinstance(loss, type):
         instance = loss(FixedLogits(torch.zeros(0)), **options)
     elif options:
@@ -106,12 +113,7 @@ def sentence_transformers_loss(loss: Any, **options: Any) -> SentenceTransformer
         instance = loss
     cls = type(instance)
     given = bool(getattr(instance, "respect_input_order", False))
-    from sentence_transformers.cross_encoder import losses
-
-    pairwise = (losses.LambdaLoss,)  # RankNetLoss is one
-    conventions = Conventions(
-        order="given" if given else "labels", count_short_lists=not issubclass(cls, pairwise), reduction="mean"
-    )
+    conventions = Conventions("given" if given else "labels", count_short_lists=not _is_one_of(PAIRWISE, cls))
     default = inspect.signature(cls.__init__).parameters
     shown = {k: v for k, v in options.items() if k not in default or default[k].default is not v}
     arguments = ", ".join(f"{k}={_short(v)}" for k, v in shown.items())

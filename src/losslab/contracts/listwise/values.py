@@ -61,8 +61,8 @@ def extreme_logits(loss: Subject, draw: Draw) -> None:
     """Logits as large as a training run gone astray makes them: finite, and right."""
     query = draw(lists(tied=True))
     stretch = draw(st.sampled_from([1.0, 10.0, 100.0]))
-    base = draw(st.integers(-600, 600))
-    extreme = Query(tuple(z * stretch + base for z in query.logits), query.labels)
+    centre = round(draw(st.integers(-10, 10)) / 10 * (1000 - stretch * max(map(abs, query.logits))))
+    extreme = Query(tuple(z * stretch + centre for z in query.logits), query.labels)
     got = loss.run([extreme])
     setting = {"number format": "float32"}
     if not (np.isfinite(got.values).all() and np.isfinite(got.gradients[0]).all()):
