@@ -155,7 +155,7 @@ def _block(result: Result, names: int, instead: str | None = None) -> list[str]:
 
 
 def _html_row(result: Result) -> str:
-    parts = [f"<p>{escape(result.promise)}</p>"]
+    parts = [f"<p>{escape(result.title if result.verdict == 'kept' else result.promise)}</p>"]
     if result.reason:
         parts.append(f"<p>{escape(result.reason)}</p>")
     if result.counterexample:
