@@ -1,6 +1,7 @@
 """Builds: fast enough, the same bytes twice, fresh after every edit, and links from one setting."""
 
 import importlib.metadata
+import importlib.util
 import json
 import os
 import re
@@ -9,12 +10,15 @@ import socket
 import subprocess
 import sys
 import time
+import types
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
+from IPython.core.inputtransformer2 import TransformerManager
 
 from books import CODE_PAGE, EPOCH, ROOT, copy_of_the_book, page_names, small_book
 from losslab_book import cache, links, notebooks, prose
@@ -202,21 +206,54 @@ def test_notebooks_for_colab(tmp_path):
     assert files(tmp_path / "one") == files(tmp_path / "two")
     made = nbformat.read(first[0], as_version=4)
     nbformat.validate(made)
-    install = made.cells[0].source
-    assert f"git+{url}@main" in install
-    assert '("torch", "numpy")' in install
+    assert f"--branch main {url} " in made.cells[0].source
     assert all(not cell.get("outputs") for cell in made.cells)
 
 
-def test_install_cell_names_the_installed_torch_and_numpy():
+def test_every_chapter_can_be_downloaded_as_a_notebook(real):
+    sources = real.site / "_sources" / "book"
+    made = nbformat.read(sources / "padding.ipynb", as_version=4)
+    nbformat.validate(made)
+    assert "_sources/book/padding.ipynb" in real.read("book/padding.html")
+    assert not (sources / "status.ipynb").exists()
+    if not yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]:
+        assert not any("%pip install" in cell.source for cell in made.cells), "nowhere to install from yet"
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_first_cell_installs_where_losslab_is_missing_and_pins_torch_and_numpy(monkeypatch, missing):
     """What pip is asked for holds the versions that are there, so it cannot move them."""
-    cell = notebooks.install_cell("https://github.com/someone/losslab").source
-    python, pip = cell.rsplit("\n", 1)
-    space = {}
-    exec(python, space)
-    asked = pip.removeprefix("%pip install --quiet ").replace("{kept}", space["kept"])
+    commands = []
+    shell = types.SimpleNamespace(
+        system=commands.append, run_line_magic=lambda name, line: commands.append(f"%{name} {line}")
+    )
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if missing and name == "losslab" else find(name))
+    cell = notebooks.first_cell("https://github.com/someone/losslab").source
+    space = {"get_ipython": lambda: shell}
+    exec(TransformerManager().transform_cell(cell), space)
+    if not missing:
+        assert commands == []
+        return
+    clone, pip, cd = commands
+    assert clone.startswith("git clone")
+    assert "https://github.com/someone/losslab losslab-book" in clone
+    asked = pip.format(kept=space["kept"]).split()
     for name in ("torch", "numpy"):
-        assert f"{name}=={importlib.metadata.version(name)}" in asked.split()
+        assert f"{name}=={importlib.metadata.version(name)}" in asked
+    assert cd == "%cd losslab-book/book"
+
+
+def test_first_cell_stands_in_for_glue(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.delitem(sys.modules, "myst_nb", raising=False)
+    try:
+        exec(notebooks.first_cell("").source, {})
+        from myst_nb import glue
+
+        assert glue("name", 1.5, display=False) is None
+    finally:
+        sys.modules.pop("myst_nb", None)
 
 
 # --- prose, serving, deploying ---
@@ -300,3 +337,15 @@ def test_state_in_pages_is_json(real):
     for name in page_names():
         for state in re.findall(r'<script type="application/json">(.*?)</script>', real.read(name), re.DOTALL):
             assert json.loads(state)["figure"]
+
+
+def test_a_second_build_waits_for_the_first(tmp_path):
+    """Two builds at once in one folder: both end well, one after the other."""
+    code = CODE_PAGE + "# Code\n\n```{code-cell} ipython3\nimport time\n\ntime.sleep(2)\nprint(2)\n```\n"
+    book = small_book(tmp_path, {"index": "# A book\n\nA text.\n", "code": code})
+    with ThreadPoolExecutor() as pool:
+        first, second = pool.submit(book.build), pool.submit(book.build)
+    assert [first.result().code, second.result().code] == [0, 0], (
+        first.result().log[-1500:] + second.result().log[-1500:]
+    )
+    assert "Another build is at work" in first.result().log + second.result().log

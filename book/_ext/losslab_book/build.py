@@ -11,6 +11,8 @@ import argparse
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -37,6 +39,11 @@ def build(root: Path, *, strict: bool = True) -> bool:
     from jupyter_book.sphinx import build_sphinx
 
     place = root / "_build"
+    with _alone(place):
+        return _build(build_sphinx, root, place, strict)
+
+
+def _build(build_sphinx: Callable[..., int | BaseException], root: Path, place: Path, strict: bool) -> bool:
     result = build_sphinx(
         root,
         place / "next" / "html",
@@ -56,6 +63,24 @@ def build(root: Path, *, strict: bool = True) -> bool:
         return False
     _swap(place / "next" / "html", place / "html")
     return True
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Wait until no other build is at work in this folder: two would forget each other's kept cells."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    place.mkdir(exist_ok=True)
+    with (place / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            print("Another build is at work in this folder; waiting for it to end …", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _say_failed(last: Path) -> None:

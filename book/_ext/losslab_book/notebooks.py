@@ -1,4 +1,4 @@
-"""Make of every chapter the notebook that Colab opens: no outputs, and a first cell that installs losslab.
+"""Make of every chapter the notebook that Colab opens: no outputs, and a first cell that lets it run there.
 
 ``python -m losslab_book.notebooks FOLDER`` writes ``FOLDER/book/padding.ipynb`` and so on, for all pages of the table
 of contents that hold code. Cell ids follow from the content, so an unchanged chapter gives an unchanged file.
@@ -16,18 +16,37 @@ import yaml
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-INSTALL = '''# Colab has torch and numpy already: naming the installed versions keeps pip from touching them.
+STANDALONE = """\
+# The book glues numbers into its text; a notebook has no text to glue them into, so there `glue` does nothing.
+import importlib.util, sys, types
+
+if importlib.util.find_spec("myst_nb") is None:
+    sys.modules["myst_nb"] = types.SimpleNamespace(glue=lambda name, value, display=True: None)"""
+
+INSTALL = """
+
+# Where losslab is missing (in Colab, say): fetch the book and install it beside the torch and numpy that are there.
 from importlib.metadata import version
 
-kept = " ".join(f"{{name}}=={{version(name)}}" for name in ("torch", "numpy"))
-%pip install --quiet {{kept}} "losslab[libraries] @ git+{repository}@{branch}"'''
+if importlib.util.find_spec("losslab") is None:
+    kept = " ".join(f"{{name}}=={{version(name)}}" for name in ("torch", "numpy") if importlib.util.find_spec(name))
+    !git clone --quiet --depth 1 --branch {branch} {repository} losslab-book
+    %pip install --quiet {{kept}} "./losslab-book[libraries]"
+    %cd losslab-book/book"""
 
 
-def install_cell(repository: str, branch: str = "main") -> NotebookNode:
-    """Return the first cell: it installs losslab from the repository and leaves torch and numpy as they are."""
-    return new_code_cell(
-        INSTALL.format(repository=repository.rstrip("/"), branch=branch), metadata={"tags": ["losslab-install"]}
-    )
+def first_cell(repository: str, branch: str = "main") -> NotebookNode:
+    """Return the cell that lets a chapter run by itself.
+
+    Parameters
+    ----------
+    repository : str
+        Where losslab is installed from if it is missing, leaving torch and numpy as they are; "" leaves that out.
+    branch : str
+        Which branch of it.
+    """
+    install = INSTALL.format(repository=repository.rstrip("/"), branch=branch) if repository else ""
+    return new_code_cell(STANDALONE + install, metadata={"tags": ["losslab-setup"]})
 
 
 def notebook(source: Path, repository: str, branch: str = "main") -> NotebookNode | None:
@@ -38,13 +57,12 @@ def notebook(source: Path, repository: str, branch: str = "main") -> NotebookNod
     source : Path
         A MyST Markdown page.
     repository : str
-        Address of the repository to install losslab from; "" leaves the install cell out.
+        Address of the repository to install losslab from where it is missing; "" if there is none.
     """
     book = jupytext.read(source)
     if not any(cell.cell_type == "code" for cell in book.cells):
         return None
-    if repository:
-        book.cells.insert(0, install_cell(repository, branch))
+    book.cells.insert(0, first_cell(repository, branch))
     seen: dict[str, int] = {}
     for cell in book.cells:
         digest = hashlib.sha256(f"{cell.cell_type}\0{cell.source}".encode()).hexdigest()[:10]
@@ -54,6 +72,16 @@ def notebook(source: Path, repository: str, branch: str = "main") -> NotebookNod
     book.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
     book.nbformat, book.nbformat_minor = 4, 5
     return book
+
+
+def write(source: Path, target: Path, repository: str, branch: str = "main") -> bool:
+    """Write a chapter's notebook to `target`; return False, and write nothing, if the chapter holds no code."""
+    book = notebook(source, repository, branch)
+    if book is None:
+        return False
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(jupytext.writes(book, fmt="ipynb"), encoding="utf-8")
+    return True
 
 
 def pages(toc: dict[str, Any]) -> list[str]:
@@ -72,11 +100,8 @@ def write_all(root: Path, target: Path) -> list[Path]:
     repository = config.get("repository") or {}
     written = []
     for page in pages(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))):
-        book = notebook(root / f"{page}.md", repository.get("url") or "", repository.get("branch") or "main")
-        if book is not None:
-            path = target / f"{page}.ipynb"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(jupytext.writes(book, fmt="ipynb"), encoding="utf-8")
+        path = target / f"{page}.ipynb"
+        if write(root / f"{page}.md", path, repository.get("url") or "", repository.get("branch") or "main"):
             written.append(path)
     return written
 
