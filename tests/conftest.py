@@ -19,3 +19,11 @@ def browser():
         chromium = playwright.chromium.launch(executable_path=path, args=FLAGS.split())
         yield chromium
         chromium.close()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what tests measured: ``request.node.user_properties.append(("measured", "…"))``."""
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, value in report.user_properties:
+            if name == "measured":
+                terminalreporter.write_line(f"measured: {value}")

@@ -31,13 +31,6 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.xdist_group("site"))
 
 
-def pytest_terminal_summary(terminalreporter):
-    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
-        for name, value in report.user_properties:
-            if name == "measured":
-                terminalreporter.write_line(f"measured: {value}")
-
-
 @pytest.fixture(scope="session")
 def measure():
     """Print a measured number at the end of the run."""
