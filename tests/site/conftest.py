@@ -13,16 +13,6 @@ import pytest
 from books import CODE_PAGE, copy_of_the_book, small_book
 from losslab_book.serve import server
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
 
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
