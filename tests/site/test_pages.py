@@ -131,5 +131,6 @@ def test_a_redraw_fits_into_a_frame(address, reader, measure, request):
     runs = [page.evaluate(REDRAW, ["ghosts", "other query"]) for _ in range(3)]
     redraw, frame, idle = (min(run[name] for run in runs) for name in ("redraw", "frame", "idle"))
     measure(request.node, f"ghosts, widest: redraw p95 {redraw:.1f} ms, next frame {frame:.1f} ms (idle {idle:.1f} ms)")
-    assert redraw <= 4
-    assert frame <= max(20, idle + 4)
+    late = max(1, idle / 17)  # an idle frame takes 1/60 s; what it takes longer, other work on the machine takes
+    assert redraw <= 4 * late
+    assert frame <= max(20, idle + 4 * late)
