@@ -31,7 +31,8 @@ html: setup ## Build the book into _build/html
 	@PYTHONPATH=book/_ext $(PY) -m losslab_book.build
 
 test: setup lint ## Run every test, every chapter and every page
-	@$(PY) -m pytest -n 2 --dist loadgroup --durations 15
+	@$(PY) -m pytest -n 2 --dist loadgroup --durations 15 -m "not timing"
+	@$(PY) -m pytest --durations 5 -m timing
 
 lint: setup ## Check style and types
 	@$(PY) -m ruff check .

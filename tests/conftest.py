@@ -14,8 +14,10 @@ FLAGS = (
 @pytest.fixture(scope="session")
 def browser():
     """The one browser of a test process: Playwright can be started only once in it."""
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.fail("the page tests need Chromium: install it so that 'chromium' is on the PATH (see .ci/run)")
     with sync_playwright() as playwright:
-        path = shutil.which("chromium") or "/usr/bin/chromium"
         chromium = playwright.chromium.launch(executable_path=path, args=FLAGS.split())
         yield chromium
         chromium.close()

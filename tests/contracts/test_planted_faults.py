@@ -72,6 +72,7 @@ def test_right_losses_are_never_flagged(loss, contract):
 
 
 # Process time leaves out who else is on the machine; a slower core than ours gets three times as long.
+@pytest.mark.timing
 @pytest.mark.parametrize("fault", ["padded length", "unstable sort", "per document"])
 def test_a_mistake_is_caught_within_seconds(fault):
     start = time.process_time()

@@ -307,6 +307,7 @@ SPEED = """async ([selector, values]) => {
 }"""
 
 
+@pytest.mark.timing
 def test_redraw_is_within_a_frame(make, host, record_property):
     """From the input event to the last DOM change, p95, and to the next frame; at the widest setting.
 

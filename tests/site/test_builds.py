@@ -30,6 +30,7 @@ def files(folder) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
+@pytest.mark.timing
 def test_cold_build_time(real, measure, request):
     measure(request.node, f"cold build: {real.first.seconds:.1f} s ({real.first.processor:.1f} s of processor)")
     assert real.first.quiet <= COLD
@@ -45,6 +46,7 @@ def test_second_cold_build_gives_the_same_bytes(real, tmp_path):
     assert [name for name in one if name not in apart and one[name] != two[name]] == []
 
 
+@pytest.mark.timing
 def test_prose_edit_time(real, measure, request):
     page = real.root / "book" / "padding.md"
     text = page.read_text(encoding="utf-8")

@@ -125,6 +125,7 @@ REDRAW = """async ([name, label]) => {
 }"""
 
 
+@pytest.mark.timing
 def test_a_redraw_fits_into_a_frame(address, reader, measure, request):
     """p95 from input event to redrawn, and to the next frame, which is late by itself on a busy machine."""
     page = reader().open(address + "book/padding.html")
