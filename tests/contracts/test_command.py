@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from losslab import cli
+from losslab.contracts.named import NotALossError, import_loss
 
 MODULE = '''
 """Losses a user might stand beside."""
@@ -141,3 +142,8 @@ def test_every_subcommand_is_joined(capsys):
     out = capsys.readouterr().out
     assert "check" in out
     assert "measure" in out
+
+
+def test_a_path_is_answered_with_the_name_of_its_module():
+    with pytest.raises(NotALossError, match=r"try mine\.losses:right"):
+        import_loss("./mine/losses.py:right")

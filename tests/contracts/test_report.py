@@ -5,6 +5,7 @@
 import json
 import math
 import re
+import sys
 
 import pytest
 import torch
@@ -19,6 +20,10 @@ from losslab.contracts.wording import show, show_all, show_apart
 
 def detached(logits, labels, mask):
     return planted.list_mle(logits, labels, mask).detach()
+
+
+def leaving(logits, labels, mask):
+    sys.exit(3)
 
 
 def raising(logits, labels, mask):
@@ -50,6 +55,7 @@ def no_mask(logits, labels):
     [
         (detached, "its value is detached from the logits: there is no gradient"),
         (raising, "it raises KeyError: 'ranks'"),
+        (leaving, "it raises SystemExit: 3"),
         (vector, "it returns a tensor of shape (1,), not a scalar"),
         (number, "it returns a float, not a tensor"),
         (nan, "it gives nan for one plain list, with gradient [nan, nan]"),
@@ -152,7 +158,8 @@ REPORT = Report(
 def test_text_is_a_table_of_eighty_plain_columns():
     assert str(REPORT).splitlines() == [
         "a <loss>: 1 kept, 1 broken, 1 exempt",
-        "listwise: ranked by labels, short lists not counted, mean over queries; seed 7",
+        "listwise: ranked by labels, short lists not counted, mean over queries; no",
+        "objective compared; seed 7",
         "",
         "kept       shift_invariance    only differences count",
         "",

@@ -33,7 +33,7 @@ class Difference:
         if self.direction == "kept" and self.factor is not None and abs(self.factor - 1) > 0.005:
             return f"keeps its direction; its weight is off by a factor of {show(self.factor, 3)}."
         if self.direction == "changed" and self.cosine is not None and self.cosine < 0.9995:
-            return f"changes direction: cosine {show(self.cosine, 3)} with the right one."
+            return f"changes direction: cosine {show(self.cosine, 3)} with what it should be."
         return "is off."
 
 

@@ -43,6 +43,9 @@ def import_loss(name: str) -> Any:  # noqa: ANN401
     module_name, colon, attribute = name.partition(":")
     if not colon or not module_name or not attribute:
         raise NotALossError(f"a loss is named package.module:name, got {name!r}")
+    if "/" in module_name or module_name.endswith(".py"):
+        as_module = module_name.removeprefix("./").removesuffix(".py").replace("/", ".")
+        raise NotALossError(f"a loss is named package.module:name, got the path {name!r}; try {as_module}:{attribute}")
     try:
         found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:

@@ -78,8 +78,8 @@ class Report:
     @property
     def setting(self) -> str:
         """What was declared, and with which seed."""
-        against = f"; against {self.against}" if self.against else ""
-        return f"{self.kind}: {self.conventions}{against}; seed {self.seed}"
+        against = f"against {self.against}" if self.against else "no objective compared"
+        return f"{self.kind}: {self.conventions}; {against}; seed {self.seed}"
 
     def __str__(self) -> str:
         names = max((len(result.contract) for result in self.results), default=0)

@@ -132,7 +132,7 @@ class Subject:
     def _call(self, queries: Sequence[Query], logits: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
         try:
             value = self.loss(logits, labels, mask)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a loss that calls sys.exit() fails; it does not end the check
             raise _failure("it raises", error, queries) from error
         shape = (len(queries),) if self.conventions.reduction == "none" else ()
         if not isinstance(value, Tensor):
@@ -190,7 +190,7 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
-def _failure(what: str, error: Exception, queries: Sequence[Query]) -> LossFailed:
+def _failure(what: str, error: BaseException, queries: Sequence[Query]) -> LossFailed:
     missing = isinstance(error, NotImplementedError) or "not implemented for" in str(error)
     return (NoKernel if missing else LossFailed)(f"{what} {first_line(error)}", _input(queries))
 
