@@ -332,7 +332,7 @@ def test_deploy_needs_everything_and_names_no_registry():
     assert order == sorted(order)
     uses = [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
     assert all(re.search(r"@v\d+$", name) for name in uses)
-    assert not re.search(r"pypi\.org|npmjs|pythonhosted", text)
+    assert not re.search(r"https?://", text)  # packages come from wherever the machine's own settings say
 
 
 def test_state_in_pages_is_json(real):
