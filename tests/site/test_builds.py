@@ -20,20 +20,17 @@ import pytest
 import yaml
 from IPython.core.inputtransformer2 import TransformerManager
 
-from books import CODE_PAGE, EPOCH, ROOT, copy_of_the_book, page_names, small_book
+from books import CODE_PAGE, EPOCH, ROOT, copy_of_the_book, import_time, page_names, small_book
 from losslab_book import cache, links, notebooks, prose
 
-COLD, EDIT = 30, 3  # seconds on two cores
+COLD, EDIT = 30, 3  # seconds on two quiet cores
+# Seconds of processor that importing sentence-transformers takes there, which is work of the same kind. Shared machines
+# were seen to take 1.6 times as long for the same build a few minutes later, so it is measured anew in the same run.
+IMPORT = 6.4
 
 
 def files(folder) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
-@pytest.mark.timing
-def test_cold_build_time(real, measure, request):
-    measure(request.node, f"cold build: {real.first.seconds:.1f} s ({real.first.processor:.1f} s of processor)")
-    assert real.first.quiet <= COLD
 
 
 def test_second_cold_build_gives_the_same_bytes(real, tmp_path):
@@ -47,20 +44,28 @@ def test_second_cold_build_gives_the_same_bytes(real, tmp_path):
 
 
 @pytest.mark.timing
-def test_prose_edit_time(real, measure, request):
-    page = real.root / "book" / "padding.md"
+def test_build_times(tmp_path, measure, request):
+    """A cold build and a prose edit, in seconds of the machine that the bounds are for: see `IMPORT`."""
+    book = copy_of_the_book(tmp_path / "book")
+    before = import_time()
+    cold = book.build()
+    assert cold.code == 0, cold.log[-3000:]
+    slow = max(1, (before + import_time()) / 2 / IMPORT)
+
+    page = book.root / "book" / "padding.md"
     text = page.read_text(encoding="utf-8")
-    times = []
+    edits = []
     for word in ("first", "second"):
         page.write_text(f"{text}\nThe {word} edit.\n", encoding="utf-8")
-        result = real.build()
-        assert result.code == 0, result.log[-3000:]
-        assert f"The {word} edit." in real.read("book/padding.html")
-        times.append(result)
-    page.write_text(text, encoding="utf-8")
-    best = min(times, key=lambda result: result.quiet)
-    measure(request.node, f"prose edit: {best.seconds:.1f} s ({best.processor:.1f} s of processor)")
-    assert best.quiet <= EDIT
+        edits.append(book.build())
+        assert f"The {word} edit." in book.read("book/padding.html")
+    edit = min(edits, key=lambda result: result.quiet)
+
+    for name, result in (("cold build", cold), ("prose edit", edit)):
+        measure(request.node, f"{name}: {result.seconds:.1f} s ({result.processor:.1f} s of processor)")
+    measure(request.node, f"this machine, just then: {slow:.2f} times as slow as a quiet one")
+    assert cold.quiet <= COLD * slow
+    assert edit.quiet <= EDIT * slow
 
 
 def test_status_page_tells_versions_and_times(real):

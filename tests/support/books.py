@@ -32,6 +32,13 @@ def _processor() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def import_time() -> float:
+    """Processor time of importing the library whose losses the book examines, in a process of its own."""
+    before = _processor()
+    subprocess.run([sys.executable, "-c", "import sentence_transformers.cross_encoder.losses"], check=True)
+    return _processor() - before
+
+
 @dataclass
 class Built:
     """How a build ended, and how long it took: by the clock, and in seconds of one processor."""
