@@ -10,6 +10,7 @@
 ``style``               the book's own style sheet and its few lines of script
 ``reproducible``        the same sources give the same bytes
 ``cache``               executed cells are kept until something that they depend on changes
+``kernels``             chapters run two at a time, before their pages are read
 ``links``               repository and Colab links, from the one address in ``_config.yml``
 ``status``              versions and times for the status page
 ``prose``               published numbers with their source; everything else comes from code
@@ -31,6 +32,7 @@ __version__ = "1"
 PARTS = (
     "reproducible",
     "cache",
+    "kernels",
     "style",
     "math",
     "live",

@@ -83,14 +83,14 @@ def _machine(_env: BuildEnvironment) -> nodes.paragraph:
 def _chapters(env: BuildEnvironment) -> nodes.table:
     rows: list[list[nodes.Node]] = []
     build = _data(env).get("seconds", {})
+    ran_before: set[str] = getattr(env, "losslab_ran", set())
     for docname in _in_reading_order(env):
         ran = NbMetadataCollector.get_exec_data(env, docname)
         seconds = ran["runtime"] if ran else None
         run = f"{seconds:.1f} s" if seconds is not None else "no code"
         took = f"{build[docname]:.1f} s" if docname in build else "unknown"
-        fresh = (
-            seconds is not None and build.get(docname, 0) >= seconds
-        )  # a page read in less time than its cells took kept them
+        # Its cells ran beforehand, or while it was read: that takes at least as long as they did.
+        fresh = seconds is not None and (docname in ran_before or build.get(docname, 0) >= seconds)
         how = "no code" if seconds is None else "run for this build" if fresh else "kept from an earlier build"
         rows.append([_link(env, docname), nodes.Text(run), nodes.Text(took), nodes.Text(how)])
     return _table(["Page", "Cells ran for", "Page read in", "Outputs"], rows)
