@@ -56,6 +56,14 @@ _LOOKS: dict[str, tuple[str | None, str, float, tuple[float, ...] | None, bool]]
     "gap": (None, "wrong", 1.5, (2, 3), False),
     "grid": (None, "grid", 1, None, False),
     "zero": (None, "muted", 1, None, False),
+    "negative": ("muted", "muted", 1, None, False),
+    "ink": ("ink", "ink", 0, None, False),
+    "ink-ringed": ("ink", "page", 2.5, None, False),
+    "wrong-ringed": ("wrong", "page", 2.5, None, False),
+    "line-ink": (None, "ink", 2, None, False),
+    "line-wrong-dashed": (None, "wrong", 2, (7, 4), False),
+    "limit": (None, "muted", 1.5, (1.5, 4), False),
+    "at": (None, "grid", 2, None, False),
 }
 
 
@@ -154,6 +162,10 @@ class Sheet:
     def line(self, points: Sequence[Point], look: str) -> None:
         """Draw a line through `points`."""
         self._axes.add_patch(Polygon(points, closed=False, fill=False, **self._ink(look)))
+
+    def polygon(self, points: Sequence[Point], look: str) -> None:
+        """Draw the closed shape with its corners at `points`."""
+        self._axes.add_patch(Polygon(points, closed=True, **self._ink(look)))
 
     def curve(self, points: Sequence[Point], look: str) -> None:
         """Draw a Bézier curve through its end points, bent towards the two in between."""
