@@ -15,7 +15,7 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure as Canvas
 from matplotlib.font_manager import FontProperties
-from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon, Rectangle
+from matplotlib.patches import Circle, FancyBboxPatch, PathPatch, Polygon, Rectangle
 from matplotlib.path import Path as Curve
 from matplotlib.textpath import TextPath
 
@@ -64,6 +64,15 @@ _LOOKS: dict[str, tuple[str | None, str, float, tuple[float, ...] | None, bool]]
     "line-wrong-dashed": (None, "wrong", 2, (7, 4), False),
     "limit": (None, "muted", 1.5, (1.5, 4), False),
     "at": (None, "grid", 2, None, False),
+    "query": ("ink", "page", 1.5, None, False),
+    "pull": ("best", "page", 1, None, False),
+    "push": ("muted", "page", 1, None, False),
+    "step": ("page", "ink", 2, None, False),
+    "rim": (None, "muted", 1.5, None, False),
+    "spoke": (None, "grid", 1.5, None, False),
+    "chosen": (None, "ink", 1, (2, 3), False),
+    "track": ("grid", "grid", 0, None, False),
+    "line-best": (None, "best", 2, None, False),
 }
 
 
@@ -166,6 +175,10 @@ class Sheet:
     def polygon(self, points: Sequence[Point], look: str) -> None:
         """Draw the closed shape with its corners at `points`."""
         self._axes.add_patch(Polygon(points, closed=True, **self._ink(look)))
+
+    def circle(self, x: float, y: float, radius: float, look: str) -> None:
+        """Draw a circle around (x, y)."""
+        self._axes.add_patch(Circle((x, y), radius, **self._ink(look)))
 
     def curve(self, points: Sequence[Point], look: str) -> None:
         """Draw a Bézier curve through its end points, bent towards the two in between."""

@@ -14,7 +14,7 @@ export const SIZE = { small: 13, text: 15, big: 34, tile: 40, bar: 28 };
 /** Ids must differ between figures even when each ships its own copy of this file: hence the random part. */
 const copy = Math.random().toString(36).slice(2, 8);
 let serial = 0;
-const uid = () => `ll-${copy}-${++serial}`;
+export const uid = () => `ll-${copy}-${++serial}`;
 
 /** A number as printed: fixed digits and a true minus sign. */
 export function num(value, digits = 4) {
@@ -27,6 +27,8 @@ export function signed(value, digits = 4) {
 }
 export const percent = (share, digits = 1) => `${num(100 * share, digits)}%`;
 export const plural = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
+/** A whole number with its thousands apart: 1,024. */
+export const count = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 export const upOrDown = (push) => (push > 0 ? "up" : push < 0 ? "down" : "nowhere");
 
 /** A, B and C. */
@@ -54,8 +56,10 @@ function make(space, tag, attrs, ...children) {
   node.append(...children);
   return node;
 }
-const html = (...parts) => make("http://www.w3.org/1999/xhtml", ...parts);
-const svg = (...parts) => make("http://www.w3.org/2000/svg", ...parts);
+export const html = (...parts) => make("http://www.w3.org/1999/xhtml", ...parts);
+export const svg = (...parts) => make("http://www.w3.org/2000/svg", ...parts);
+
+const moved = ([x, y, turn]) => `translate(${x}px, ${y}px)${turn ? ` rotate(${turn}deg)` : ""}`;
 
 /**
  * Draws by key. Marks stack in the order in which their keys first appeared; a key always comes with the same attributes;
@@ -66,12 +70,12 @@ export function pen(root) {
   const kept = new Map();
   let frame = 0;
 
-  /** @param {{at?: [number, number]}} attrs  SVG attributes; `at` moves the mark by a CSS transform, which can be animated */
+  /** @param {{at?: number[]}} attrs  SVG attributes; `at` moves the mark by a CSS transform, which can be animated, and its third number turns it by degrees */
   function ink(key, tag, attrs, text = "") {
     if (!kept.has(key)) kept.set(key, { node: root.appendChild(svg(tag, { "data-key": key })), attrs: {}, text: "" });
     const mark = kept.get(key);
     for (const name in attrs) {
-      const value = name === "at" ? `translate(${attrs.at[0]}px, ${attrs.at[1]}px)` : attrs[name];
+      const value = name === "at" ? moved(attrs.at) : attrs[name];
       if (mark.attrs[name] === value) continue;
       mark.attrs[name] = value;
       if (name === "at") mark.node.style.transform = value;
@@ -137,25 +141,36 @@ export function spread(labels, lo, hi, gap = 12) {
   return left.map((x, i) => x + labels[i].width / 2);
 }
 
-/** A labelled native slider on a numeric trait; `say` writes its value for eyes and for screen readers. */
-export const range = (trait, { label, min, max, step = 1, say = String }) => (link) => {
+/**
+ * A labelled native slider on a numeric trait; `say` writes its value for eyes and for screen readers. Where `max` depends on
+ * other traits it is a function of `link.get`, and `follows` names those traits.
+ */
+export const range = (trait, { label, min, max, step = 1, say = String, follows = [] }) => (link) => {
   const id = uid();
-  const input = html("input", { id, type: "range", min, max, step });
+  const most = () => (typeof max === "function" ? max(link.get) : max);
+  const input = html("input", { id, type: "range", min, max: most(), step });
   const value = html("span", { class: "ll-value", "aria-hidden": "true" });
   input.addEventListener("input", () => link.set({ [trait]: input.valueAsNumber }));
-  link.watch(trait, () => {
+  const show = () => {
+    input.max = most(); // before the value, which it limits
     input.value = link.get(trait);
     value.textContent = say(link.get(trait));
     input.setAttribute("aria-valuetext", value.textContent);
-  });
+  };
+  for (const name of [trait, ...follows]) link.watch(name, show);
   return html("div", { class: "ll-control" }, html("label", { for: id }, label), value, input);
 };
 
-/** The same on a trait that takes only `values`, in the order in which the slider steps through them. */
-export const steps = (trait, { label, values, say = String }) => (link) => {
-  const at = { get: () => values.indexOf(link.get(trait)), set: ({ at }) => link.set({ [trait]: values[at] }) };
-  const watch = (_, react) => link.watch(trait, react);
-  return range("at", { label, min: 0, max: values.length - 1, say: (i) => say(values[i]) })({ ...at, watch });
+/**
+ * The same on a trait that takes only `values`, in the order in which the slider steps through them; a function of `link.get`
+ * where they depend on the traits that `follows` names.
+ */
+export const steps = (trait, { label, values, say = String, follows = [] }) => (link) => {
+  const offered = () => (typeof values === "function" ? values(link.get) : values);
+  const at = { get: () => offered().indexOf(link.get(trait)), set: ({ at }) => link.set({ [trait]: offered()[at] }) };
+  const watch = (name, react) => link.watch(name === "at" ? trait : name, react);
+  const max = () => offered().length - 1;
+  return range("at", { label, min: 0, max, follows, say: (i) => say(offered()[i] ?? link.get(trait)) })({ ...at, watch });
 };
 
 /** Labelled native radio buttons on a trait: every state has its name, and all names are always in view. */
@@ -180,10 +195,16 @@ export const radios = (trait, { label, options, inline = false }) => (link) => {
  * @param {string[]} figure.traits
  * @param {((link: object) => HTMLElement)[]} figure.controls
  * @param {(view: object) => {height: number, says: string}} figure.draw  view: ink, room (px), measure, hatch and every trait
+ * @param {(frame: object) => object} [figure.extend]  called once with group, drawing, link and redraw; returns what joins the
+ *   view that `draw` gets, and `off` if there is something to end
  * @param {string[]} figure.longest  sentences as long as any that `draw` may say: their room is kept, so the drawing never jumps
+ * @param {((link: object) => {node: HTMLElement, place: (drawn: object) => void})[]} figure.over  layers over the drawing, such as
+ *   the handles of points.js; each is handed what `draw` returned
  */
-export function mount({ model, el, label, traits, controls, draw, longest }) {
+export function mount({ model, el, label, traits, controls, draw, longest, over = [], extend }) {
   const offs = [];
+  const held = { still: false, quiet: false };
+  let told = -Infinity;
   const read = () => Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
   const link = {
     get: (trait) => model.get(trait),
@@ -195,6 +216,12 @@ export function mount({ model, el, label, traits, controls, draw, longest }) {
       model.on(`change:${trait}`, react);
       offs.push(() => model.off(`change:${trait}`, react));
       react();
+    },
+    /** While something moves: `still` lets no mark lag behind it, `quiet` lets the sentence change once a second at most. */
+    hold(changes) {
+      Object.assign(held, changes);
+      group.classList.toggle("ll-held", held.still);
+      if (!held.quiet) redraw();
     },
   };
 
@@ -211,16 +238,30 @@ export function mount({ model, el, label, traits, controls, draw, longest }) {
   for (const node of panel.querySelectorAll("input, button")) node.dataset.lmSuppressShortcuts = "true";
   const group = html("div", { class: "ll-fig", role: "group", "aria-label": model.get("title") || label }, panel, says, drawing);
   for (const name in SIZE) group.style.setProperty(`--ll-${name}`, `${SIZE[name]}px`);
+  const layers = over.map((build) => build(link));
+  if (layers.length) {
+    const stage = html("div", { class: "ll-stage" }, ...layers.map((layer) => layer.node));
+    drawing.replaceWith(stage);
+    stage.prepend(drawing);
+  }
   el.append(group);
 
   const view = { ink: pen(drawing), hatch: hatch(drawing), measure: null, room: 0 };
   function redraw() {
     if (!view.room) return;
-    const { height, says } = draw({ ...view, ...read() });
+    const drawn = draw({ ...view, ...read() }), { height, says } = drawn;
     view.ink.sweep();
     drawing.setAttribute("width", view.room); // one unit is one CSS pixel: a new width lays out anew and never scales text
     drawing.setAttribute("height", height);
+    for (const layer of layers) layer.place(drawn);
+    if (held.quiet && performance.now() - told < 1000) return;
+    told = performance.now();
     live.textContent = says;
+  }
+  if (extend) {
+    const { off, ...more } = extend({ group, drawing, link, redraw });
+    Object.assign(view, more);
+    if (off) offs.push(off);
   }
   for (const trait of traits) link.watch(trait, () => (drawing.classList.remove("ll-still"), redraw()));
   const observer = new ResizeObserver(([entry]) => {
