@@ -40,6 +40,14 @@ export const longestOf = (texts, n = 4) => [...new Set(texts)].sort((a, b) => b.
 /** Digits after the point that leave about three that count: 2.00, 12.3, 345. */
 export const brief = (value) => num(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 
+/** A text cut to `most` px, with an ellipsis where something is missing; `wide` tells the width of a text. */
+export function fit(text, most, wide) {
+  if (wide(text) <= most) return text;
+  let keep = text.length;
+  while (keep > 1 && wide(`${text.slice(0, keep)}…`) > most) keep -= 1;
+  return `${text.slice(0, keep)}…`;
+}
+
 /** The straight line that takes the domain [d0, d1] to the range [r0, r1]. */
 export const linear = ([d0, d1], [r0, r1]) => (value) => r0 + ((value - d0) * (r1 - r0)) / (d1 - d0);
 
