@@ -8,7 +8,9 @@ from losslab.figures._sheet import style
 from losslab.figures.base import Figure, FigureError
 from losslab.figures.compose import ComposeError, bundle, compose, stylesheet
 from losslab.figures.flip import Flip
+from losslab.figures.forces import Forces
 from losslab.figures.ghosts import GhostDocuments
+from losslab.figures.gradient_shares import GradientShares
 from losslab.figures.ties import TieOrder
 from losslab.figures.weight import WeightAndDirection
 
@@ -17,7 +19,9 @@ __all__ = [
     "Figure",
     "FigureError",
     "Flip",
+    "Forces",
     "GhostDocuments",
+    "GradientShares",
     "TieOrder",
     "WeightAndDirection",
     "bundle",
