@@ -64,6 +64,11 @@ _LOOKS: dict[str, tuple[str | None, str, float, tuple[float, ...] | None, bool]]
     "line-wrong-dashed": (None, "wrong", 2, (7, 4), False),
     "limit": (None, "muted", 1.5, (1.5, 4), False),
     "at": (None, "grid", 2, None, False),
+    "frame": (None, "ink", 1.5, None, False),
+    "frame-halo": (None, "page", 4.5, None, False),
+    "edge": (None, "muted", 1, None, False),
+    "bar": ("muted", "muted", 0, None, False),
+    "bar-best": ("best", "best", 0, None, False),
     "query": ("ink", "page", 1.5, None, False),
     "pull": ("best", "page", 1, None, False),
     "push": ("muted", "page", 1, None, False),
@@ -168,6 +173,17 @@ class Sheet:
             elif width > 0:
                 self._axes.add_patch(Rectangle((x, y), width, height, **self._ink(look)))
 
+    def boxes(self, boxes: Sequence[tuple[float, float, float, float]], look: str, colour: str | None = None) -> None:
+        """Draw many rectangles (x, y, width, height) as one mark; a `colour` (hex) fills them with no outline."""
+        if not boxes:
+            return
+        corners = [[(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y)] for x, y, w, h in boxes]
+        codes = [Curve.MOVETO, *[Curve.LINETO] * 3, Curve.CLOSEPOLY] * len(boxes)
+        ink = self._ink(look)
+        if colour:
+            ink |= {"facecolor": colour, "edgecolor": "none", "linewidth": 0}
+        self._axes.add_patch(PathPatch(Curve([point for box in corners for point in box], codes), **ink))
+
     def line(self, points: Sequence[Point], look: str) -> None:
         """Draw a line through `points`."""
         self._axes.add_patch(Polygon(points, closed=False, fill=False, **self._ink(look)))
@@ -238,6 +254,18 @@ def to_svg(canvas: Canvas, title: str, description: str) -> str:
     head, body = text.split(">", 1)
     label = f'role="img" aria-label="{escape(f"{title}. {description}", quote=True)}"'
     return f"{head} {label}>\n <title>{escape(title)}</title>\n <desc>{escape(description)}</desc>{body}"
+
+
+def fit(text: str, most: float, *, size: float = SMALL, strong: bool = False) -> str:
+    """Return `text` cut to `most` px (`fit` in kit.js): a dotted name loses its head, others their end."""
+    if measure(text, size, strong=strong) <= most:
+        return text
+    head = "." in text and " " not in text
+    for keep in range(len(text) - 1, 0, -1):
+        cut = f"…{text[-keep:]}" if head else f"{text[:keep]}…"
+        if measure(cut, size, strong=strong) <= most:
+            return cut
+    return "…"
 
 
 def spread(labels: Sequence[tuple[float, float]], low: float, high: float, gap: float = 12) -> list[float]:

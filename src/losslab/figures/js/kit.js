@@ -40,12 +40,12 @@ export const longestOf = (texts, n = 4) => [...new Set(texts)].sort((a, b) => b.
 /** Digits after the point that leave about three that count: 2.00, 12.3, 345. */
 export const brief = (value) => num(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 
-/** A text cut to `most` px, with an ellipsis where something is missing; `wide` tells the width of a text. */
+/** A text cut to `most` px: a dotted name loses its head, others their end; `wide` tells the width of a text. */
 export function fit(text, most, wide) {
-  if (wide(text) <= most) return text;
-  let keep = text.length;
-  while (keep > 1 && wide(`${text.slice(0, keep)}…`) > most) keep -= 1;
-  return `${text.slice(0, keep)}…`;
+  const head = text.includes(".") && !text.includes(" ");
+  let cut = text;
+  for (let keep = text.length - 1; keep > 0 && wide(cut) > most; keep--) cut = head ? `…${text.slice(-keep)}` : `${text.slice(0, keep)}…`;
+  return cut;
 }
 
 /** The straight line that takes the domain [d0, d1] to the range [r0, r1]. */
