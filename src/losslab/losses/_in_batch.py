@@ -1,0 +1,306 @@
+"""InfoNCE of a batch and its gradient, computed by blocks of rows: what `info_nce` stands on.
+
+Write x_ij for a query's score divided by the temperature and G for the gradient by x. Three things keep its digits:
+
+- A row of G sums to zero, so documents may be counted from any centre c: ``sum_j G_ij d_j = sum_j G_ij (d_j - c)``.
+  At the start of a training all vectors are alike, and without this the difference of two nearly equal ones would be
+  all that float32 leaves. The same holds for scores: ``q_i . c`` shifts a whole row and drops out of its softmax.
+- A positive's cell of G is ``-sum of the negatives'``, not ``p - 1``, which cancels once the positive has won.
+- A row's loss is ``log1p(sum over negatives)`` where the positive leads, not a difference of logs, for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from losslab.losses._pairs import check_norms, fine_dtype
+
+#: Cells of the score matrix that are worked on at once where it is kept whole: 8 MB in float32, a cache's worth.
+BLOCK_CELLS = 2**21
+#: Rows that are normalised at once, in float64, so that no whole float64 copy of the embeddings is ever held.
+ROWS = 128
+#: In float32 a score near 1 is off by some 1e-7, and a logit by 1 / temperature as much. From this temperature up, and
+#: for at least so many cells, that stays within 1e-5 of a gradient; everything else is computed in float64.
+LOWEST_TEMPERATURE, FEWEST_CELLS = 0.04, 2**15
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is asked for, apart from the tensors."""
+
+    temperature: float
+    offset: int
+    symmetric: bool
+    normalize: bool
+    chunk_size: int | None
+    validate: bool
+
+    def dtype(self, queries: Tensor, documents: Tensor) -> torch.dtype:
+        """Type to compute scores in."""
+        wide = self.normalize and self.temperature >= LOWEST_TEMPERATURE
+        if wide and queries.dtype != torch.float64 and len(queries) * len(documents) >= FEWEST_CELLS:
+            return torch.float32
+        return fine_dtype(queries)
+
+
+@dataclass
+class Centred:
+    """Embeddings as they enter the scores: ``scale * embeddings / norms = rows + centre``."""
+
+    rows: Tensor  # (n, d)
+    centre: Tensor  # (d,) in fine precision
+    norms: Tensor | None  # (n,) in fine precision, where they were needed
+
+
+def centred(embeddings: Tensor, scale: float, dtype: torch.dtype, options: Options, name: str) -> Centred:
+    """Check, normalise, scale, and count from the mean of the first rows; float64 in between, a few rows at a time."""
+    fine = fine_dtype(embeddings)
+    rows = torch.empty(embeddings.shape, dtype=dtype, device=embeddings.device)
+    measured = options.normalize or options.validate
+    norms = torch.empty(len(rows), dtype=fine, device=embeddings.device) if measured else None
+    centre = None
+    for part in blocks(len(rows), ROWS):
+        some = embeddings[part].to(fine, copy=True)
+        if norms is not None:
+            norms[part] = torch.linalg.vector_norm(some, dim=1)
+        some.mul_(scale * inverse(norms[part])[:, None] if norms is not None and options.normalize else scale)
+        centre = some.mean(0) if centre is None else centre
+        rows[part] = some.sub_(centre)
+    assert centre is not None
+    if norms is not None and options.validate:
+        check_norms(name, norms, normalize=options.normalize)
+    return Centred(rows, centre, norms if options.normalize else None)
+
+
+def inverse(norms: Tensor) -> Tensor:
+    """1 / norm, and 1 where that is 0."""
+    return norms.where(norms > 0, 1).reciprocal_()
+
+
+def through_norm(gradient: Tensor, embeddings: Tensor, norms: Tensor | None, scale: float = 1) -> Tensor:
+    """Gradient by embeddings, given that by unit rows: what lies along them drops out. ``gradient`` is used up."""
+    if norms is None:
+        return gradient.mul_(scale)
+    embeddings, per_norm = embeddings.to(gradient.dtype), inverse(norms)
+    along = (embeddings * gradient).sum(-1) * per_norm.square().to(gradient.dtype)
+    gradient.addcmul_(embeddings, along[..., None], value=-1)
+    return gradient.mul_((scale * per_norm[..., None]).to(gradient.dtype))
+
+
+def blocks(rows: int, size: int) -> Iterator[slice]:
+    """Slices of at most ``size`` rows."""
+    for first in range(0, rows, size):
+        yield slice(first, min(first + size, rows))
+
+
+class Batch:
+    """A batch made ready: rows centred in the working type, and what is needed to score any block of queries."""
+
+    def __init__(
+        self,
+        queries: Tensor,
+        documents: Tensor,
+        negatives: Tensor | None,
+        hard: Tensor | None,
+        hard_mask: Tensor | None,
+        options: Options,
+    ) -> None:
+        self.options, self.negatives, self.hard, self.hard_mask = options, negatives, hard, hard_mask
+        self.queries, self.documents = queries, documents
+        self.dtype = options.dtype(queries, documents)
+        self.q = centred(queries, 1 / options.temperature, self.dtype, options, "queries")
+        self.d = centred(documents, 1.0, self.dtype, options, "documents")
+        self.by_document = self.d.rows @ self.q.centre.to(self.dtype)  # (M,) what the queries' centre adds to a column
+        rows = slice(options.offset, options.offset + len(queries))
+        self.positives = (self.q.rows * self.d.rows[rows]).sum(1) + self.by_document[rows]  # (B,)
+        if options.symmetric:  # what the documents' centre adds to a row; it matters to columns only
+            centre = self.d.centre
+            self.by_query = self.q.rows @ centre.to(self.dtype) + self.q.centre.dot(centre).to(self.dtype)
+            self.column_positives = self.positives + self.by_query
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block."""
+        return self.options.chunk_size or max(1, BLOCK_CELLS // len(self.documents))
+
+    def scores(self, part: slice, out: Tensor | None = None) -> Tensor:
+        """Logits of some queries against all documents, (n, M): -inf at positives and at negatives not allowed."""
+        scores = torch.mm(self.q.rows[part], self.d.rows.T, out=out).add_(self.by_document)
+        if self.negatives is not None:
+            scores.masked_fill_(~self.negatives[part], -torch.inf)
+        scores.diagonal(part.start + self.options.offset).fill_(-torch.inf)
+        return scores
+
+    def hard_block(self, part: slice) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+        """Hard negatives of some queries: as given with holes cleared, counted from c, norms, and logits (n, H)."""
+        assert self.hard is not None
+        fine, mask = self.d.centre.dtype, None if self.hard_mask is None else self.hard_mask[part]
+        given = self.hard[part].to(fine)
+        if mask is not None:
+            given = given.masked_fill(~mask[..., None], 0)
+        norms = torch.linalg.vector_norm(given, dim=-1)
+        if self.options.validate:
+            check_norms("hard_negatives", norms, normalize=self.options.normalize, used=mask)
+        unit = given * inverse(norms)[..., None] if self.options.normalize else given
+        rows = (unit - self.d.centre).to(self.dtype)
+        logits = torch.einsum("nd,nhd->nh", self.whole_queries(part), rows)
+        if mask is not None:
+            logits = logits.masked_fill(~mask, -torch.inf)
+        return given, rows, norms if self.options.normalize else None, logits
+
+    def whole_queries(self, part: slice) -> Tensor:
+        """Scaled queries with their centre, (n, d)."""
+        return self.q.rows[part] + self.q.centre.to(self.dtype)
+
+
+@dataclass
+class Softmax:
+    """The sums of one direction, one entry a pair: what a softmax over each row (or column) leaves behind."""
+
+    peak: Tensor  # largest logit, the positive's among them
+    rest: Tensor  # sum over negatives of exp(logit - peak)
+    positive: Tensor  # the positive's logit
+
+    @property
+    def total(self) -> Tensor:
+        """Sum over all candidates."""
+        return self.rest + (self.positive - self.peak).exp()
+
+    def losses(self) -> Tensor:
+        """-log p(positive)."""
+        behind = self.positive - self.peak
+        return torch.log1p(self.rest + behind.expm1()) - behind
+
+
+class InBatch(torch.autograd.Function):
+    """Losses of all pairs, (B,). Keeps the score matrix, or computes it again in backward where chunks are asked for.
+
+    With ``chunk_size`` nothing larger than chunk_size x M is held. It can be differentiated once.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # noqa: ANN401
+        queries: Tensor,
+        documents: Tensor,
+        hard: Tensor | None,
+        negatives: Tensor | None,
+        hard_mask: Tensor | None,
+        options: Options,
+    ) -> Tensor:
+        with plain(queries):
+            batch = Batch(queries, documents, negatives, hard, hard_mask, options)
+            b, kept = len(queries), None
+            if options.chunk_size is None and any(ctx.needs_input_grad[:3]):
+                kept = batch.scores(slice(0, b))
+            rows = Softmax(batch.positives.clone(), torch.empty_like(batch.positives), batch.positives)
+            columns = None
+            if options.symmetric:
+                columns = Softmax(
+                    batch.column_positives.clone(), torch.zeros_like(batch.column_positives), batch.column_positives
+                )
+            for part in blocks(b, batch.block_rows):
+                scores = batch.scores(part) if kept is None else kept[part]
+                if columns is not None:
+                    _sum_columns(columns, scores + batch.by_query[part, None])
+                    scores = scores.clone()
+                _sum_rows(rows, scores, batch.hard_block(part)[3] if hard is not None else None, part)
+            if kept is not None and columns is None:
+                kept.diagonal(options.offset).copy_(-rows.rest)
+            values = rows.losses() if columns is None else (rows.losses() + columns.losses()) / 2
+        ctx.save_for_backward(queries, documents, hard, negatives, hard_mask)
+        ctx.batch, ctx.kept, ctx.rows, ctx.columns = batch, kept, rows, columns
+        return values
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+        ctx.saved_tensors  # noqa: B018 - torch checks here that nobody changed them in place
+        with plain(grad):
+            return (*_gradients(ctx.batch, ctx.kept, ctx.rows, ctx.columns, grad), None, None, None)
+
+
+def _sum_rows(rows: Softmax, scores: Tensor, hard: Tensor | None, part: slice) -> None:
+    """Fill in what a block of rows adds up to. ``scores`` become exp(score - peak)."""
+    peak = torch.maximum(rows.positive[part], scores.amax(1))
+    if hard is not None and hard.shape[1]:
+        peak = torch.maximum(peak, hard.amax(1))
+    rest = scores.sub_(peak[:, None]).exp_().sum(1)
+    if hard is not None:
+        rest += (hard - peak[:, None]).exp_().sum(1)
+    rows.peak[part], rows.rest[part] = peak, rest
+
+
+def _sum_columns(columns: Softmax, scores: Tensor) -> None:
+    """Add a block of rows to the sums of all columns. ``scores`` is used up."""
+    peak = torch.maximum(columns.peak, scores.amax(0))
+    columns.rest.mul_((columns.peak - peak).exp_()).add_(scores.sub_(peak).exp_().sum(0))
+    columns.peak.copy_(peak)
+
+
+def _gradients(
+    batch: Batch, kept: Tensor | None, rows: Softmax, columns: Softmax | None, grad: Tensor
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Gradients by queries, documents and hard negatives."""
+    grad = grad.to(batch.dtype)
+    by_queries = torch.empty_like(batch.queries)
+    by_documents = torch.zeros_like(batch.d.rows)
+    by_hard = None if batch.hard is None else torch.empty_like(batch.hard)
+    column_sums = torch.zeros_like(batch.by_document)  # of G, (M,)
+    whole = kept is not None and columns is None
+    for part in blocks(len(grad), len(grad) if whole else batch.block_rows):
+        scores = batch.scores(part) if kept is None else kept[part]
+        # G is weights[:, None] * cells; the weights go to where there are fewest numbers
+        if columns is None:
+            weights, cells = grad[part] / rows.total[part], scores
+            if not whole:
+                cells.sub_(rows.peak[part, None]).exp_()
+                cells.diagonal(part.start + batch.options.offset).copy_(-rows.rest[part])
+        else:
+            weights, cells = torch.ones_like(grad[part]), _both_ways(batch, scores, rows, columns, grad, part)
+        raw = torch.mm(cells, batch.d.rows).mul_(weights[:, None])
+        by_documents.addmm_(cells.T, batch.q.rows[part] * weights[:, None])
+        column_sums.addmv_(cells.T, weights)
+        row_sums = None if columns is None else cells.sum(1, dtype=batch.d.centre.dtype)
+        if batch.hard is not None and by_hard is not None:
+            given, hard_rows, norms, logits = batch.hard_block(part)
+            scale = grad[part] / rows.total[part] * (1 if columns is None else 0.5)
+            share = (logits - rows.peak[part, None]).exp_().mul_(scale[:, None])
+            raw += torch.einsum("nh,nhd->nd", share, hard_rows)
+            pushed = (share[..., None] * batch.whole_queries(part)[:, None]).to(given.dtype)
+            by_hard[part] = through_norm(pushed, given, norms).to(by_hard.dtype)
+            row_sums = None if row_sums is None else row_sums + share.sum(1)
+        if row_sums is not None:  # in one direction alone they are 0
+            raw.addcmul_(row_sums[:, None].to(raw.dtype), batch.d.centre.to(raw.dtype))
+        norms = None if batch.q.norms is None else batch.q.norms[part]
+        by_queries[part] = through_norm(raw, batch.queries[part], norms, 1 / batch.options.temperature)
+    by_documents.addcmul_(column_sums[:, None], batch.q.centre.to(batch.dtype))
+    result = by_documents if batch.documents.dtype == batch.dtype else torch.empty_like(batch.documents)
+    for part in blocks(len(result), ROWS):
+        norms = None if batch.d.norms is None else batch.d.norms[part]
+        result[part] = through_norm(by_documents[part], batch.documents[part], norms)
+    return by_queries, result, by_hard
+
+
+def _both_ways(batch: Batch, scores: Tensor, rows: Softmax, columns: Softmax, grad: Tensor, part: slice) -> Tensor:
+    """Rows of G where each pair's loss is the mean of its row's and its column's."""
+    by_row, by_column = grad[part] / (2 * rows.total[part]), grad / (2 * columns.total)
+    cells = (scores - rows.peak[part, None]).exp_().mul_(by_row[:, None])
+    shifted = scores + batch.by_query[part, None]
+    cells += shifted.sub_(columns.peak).exp_().mul_(by_column)
+    own = by_row * rows.rest[part] + by_column[part] * columns.rest[part]
+    cells.diagonal(part.start).copy_(-own)
+    return cells
+
+
+def plain(tensor: Tensor) -> AbstractContextManager[object]:
+    """No autocast: it would turn the matrix products back into half precision."""
+    kind = tensor.device.type
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
