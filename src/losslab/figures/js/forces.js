@@ -189,8 +189,10 @@ const act = {
     const dx = (x - plane.cx) / plane.unit, dy = (plane.cy - y) / plane.unit;
     const degrees = (Math.round((Math.atan2(dy, dx) * 180) / Math.PI) + 360) % 360;
     const angles = link.get("angles"), lengths = link.get("lengths"), length = atLength(Math.hypot(dx, dy));
-    if (degrees !== angles[key]) link.set({ angles: changed(angles, key, degrees) });
-    if (!link.get("normalize") && length !== lengths[key]) link.set({ lengths: changed(lengths, key, length) });
+    const moves = {};
+    if (degrees !== angles[key]) moves.angles = changed(angles, key, degrees);
+    if (!link.get("normalize") && length !== lengths[key]) moves.lengths = changed(lengths, key, length);
+    if (Object.keys(moves).length) link.set(moves);
   },
   press(link, { key: k }, key, shift) {
     const angles = link.get("angles"), lengths = link.get("lengths");

@@ -211,13 +211,16 @@ export const radios = (trait, { label, options, inline = false }) => (link) => {
  */
 export function mount({ model, el, label, traits, controls, draw, longest, over = [], extend }) {
   const offs = [];
-  const held = { still: false, quiet: false };
+  const held = { still: false, quiet: false, back: false };
   let told = -Infinity;
   const read = () => Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
   const link = {
     get: (trait) => model.get(trait),
     set(changes) {
+      held.back = true; // several changes are one redraw
       for (const trait in changes) model.set(trait, changes[trait]);
+      held.back = false;
+      redraw();
       model.save_changes();
     },
     watch(trait, react) {
@@ -256,7 +259,7 @@ export function mount({ model, el, label, traits, controls, draw, longest, over 
 
   const view = { ink: pen(drawing), hatch: hatch(drawing), measure: null, room: 0 };
   function redraw() {
-    if (!view.room) return;
+    if (!view.room || held.back) return;
     const drawn = draw({ ...view, ...read() }), { height, says } = drawn;
     view.ink.sweep();
     drawing.setAttribute("width", view.room); // one unit is one CSS pixel: a new width lays out anew and never scales text
