@@ -3,33 +3,64 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 
 from losslab.contracts import oracles
+from losslab.contracts.contrastive import CONTRASTIVE
+from losslab.contracts.contrastive.subject import ContrastiveSubject
 from losslab.contracts.listwise import LISTWISE
 from losslab.contracts.model import (
+    AnyConventions,
     BrokenPromise,
     Contract,
+    ContrastiveConventions,
     Conventions,
+    Exempt,
     LossFailed,
-    Order,
-    Reduction,
     Result,
     Unchecked,
 )
 from losslab.contracts.named import find_loss
 from losslab.contracts.report import Report
 from losslab.contracts.search import search
-from losslab.contracts.subject import Subject, name_of
+from losslab.contracts.subject import Subject, name_of, parameters_of
 
-CONTRACTS: dict[str, tuple[Contract, ...]] = {"listwise": LISTWISE}
 
-EXAMPLES = 60
+@dataclass(frozen=True)
+class Kind:
+    """A family of losses with one call form.
+
+    Attributes
+    ----------
+    contracts
+        Its promises.
+    conventions
+        The class of what its losses declare.
+    subject
+        Makes the subject of a check from a loss, its conventions and the oracle.
+    oracle
+        Finds the oracle that ``against=`` names.
+    examples
+        Random inputs for each contract, if the user says nothing.
+    """
+
+    contracts: tuple[Contract, ...]
+    conventions: type[Conventions] | type[ContrastiveConventions]
+    subject: Callable[[Any, Any, Any], Any]
+    oracle: Callable[[str | Callable[..., Any]], Any]
+    examples: int = 60
+
+
+KINDS: Mapping[str, Kind] = {
+    "listwise": Kind(LISTWISE, Conventions, Subject, oracles.resolve),
+    "contrastive": Kind(CONTRASTIVE, ContrastiveConventions, ContrastiveSubject, oracles.resolve_contrastive, 40),
+}
+CONTRACTS: dict[str, tuple[Contract, ...]] = {name: kind.contracts for name, kind in KINDS.items()}
 
 
 def check(
@@ -37,33 +68,38 @@ def check(
     kind: str = "listwise",
     *,
     against: str | Callable[..., Any] | None = None,
-    order: Order | None = None,
-    count_short_lists: bool | None = None,
-    reduction: Reduction | None = None,
     seed: int = 0,
     only: Collection[str] | None = None,
-    examples: int = EXAMPLES,
+    examples: int | None = None,
+    **conventions: Any,  # noqa: ANN401
 ) -> Report:
     """Check which promises a loss keeps, and show the smallest input found on which it breaks one.
 
     Parameters
     ----------
     loss
-        A callable or ``torch.nn.Module``, ``loss(logits (B, N), labels (B, N), mask (B, N) bool)``; or its name,
-        ``"package.module:name"``. A list loss class of sentence-transformers, or its name, is driven by the adapter.
+        A callable or ``torch.nn.Module``, or its name, ``"package.module:name"``. Its call form is that of its kind. A
+        loss class of sentence-transformers or pytorch-metric-learning, or its name, is driven by an adapter.
     kind
-        Which family of promises: ``"listwise"``.
+        Which family of promises. ``"listwise"``: ``loss(logits (B, N), labels (B, N), mask (B, N) bool)``.
+        ``"contrastive"``: ``loss(queries (B, d), documents (M, d))``, document i the positive of query i, M >= B; its
+        keywords ``temperature``, ``negatives``, ``hard_negatives``, ``hard_mask``, ``symmetric``, ``chunk_size``,
+        ``positive_offset``, ``positives`` and ``labels`` are used where its signature names them.
     against
-        The objective it claims to be: ``"list_mle"``, ``"p_list_mle"``, ``"list_net"``, or a callable of the same form.
-    order, count_short_lists, reduction
-        Declared conventions, see `Conventions`. Left out, they are what the loss declares: its ``conventions``
-        attribute, or keywords bound by `functools.partial`; failing that, by labels, not counted, mean.
+        The objective it claims to be: ``"list_mle"``, ``"p_list_mle"``, ``"list_net"``, or, contrastive,
+        ``"info_nce"``, ``"multi_positive_info_nce"``, ``"graded_info_nce"``; or a callable of the same form.
     seed
         Of the random inputs.
     only
         Ids of the contracts to check; all by default.
     examples
-        Random inputs for each contract.
+        Random inputs for each contract; left out, 60 of a listwise loss, 40 of a contrastive one.
+    **conventions
+        Declared conventions by name: those of `Conventions` (``order``, ``count_short_lists``, ``reduction``) or of
+        `ContrastiveConventions` (``temperature``, ``normalize``, ``symmetric``, ``reduction``, ``more_documents``,
+        ``duplicates``, ``within``, ``graded``). Left out, or None, they are what the loss declares: its
+        ``conventions`` attribute, or keywords bound by `functools.partial`; failing that, the class's defaults. Of a
+        contrastive loss also the defaults in its signature, and the attributes of a module, are read.
 
     Returns
     -------
@@ -83,20 +119,19 @@ def check(
     True
     """
     contracts = contracts_of(kind, only, objective=against is not None)
-    loss = find_loss(loss)
-    own = conventions_of(loss)
-    conventions = Conventions(
-        order=own.order if order is None else order,
-        count_short_lists=own.count_short_lists if count_short_lists is None else count_short_lists,
-        reduction=own.reduction if reduction is None else reduction,
-    )
-    oracle = None if against is None else oracles.resolve(against)
+    family = KINDS[kind]
+    loss = find_loss(loss, kind=kind)
+    declared = conventions_of(loss, kind, conventions)
+    oracle = None if against is None else family.oracle(against)
     with one_thread():
-        results = [check_one(contract, Subject(loss, conventions, oracle), seed, examples) for contract in contracts]
+        results = [
+            check_one(contract, family.subject(loss, declared, oracle), seed, examples or family.examples)
+            for contract in contracts
+        ]
     return Report(
         loss=name_of(loss),
         kind=kind,
-        conventions=conventions,
+        conventions=declared,
         against=against if against is None or isinstance(against, str) else name_of(against),
         seed=seed,
         results=tuple(results),
@@ -137,19 +172,49 @@ def contracts_of(kind: str, only: Collection[str] | None = None, *, objective: b
     return [c for c in contracts if c.id in only]
 
 
-def conventions_of(loss: Callable[..., Any]) -> Conventions:
-    """What a loss declares of itself, by a ``conventions`` attribute or by keywords that a partial binds."""
-    declared = getattr(loss, "conventions", None)
-    if isinstance(declared, Conventions):
-        return declared
+def conventions_of(
+    loss: Callable[..., Any], kind: str = "listwise", given: Mapping[str, Any] | None = None
+) -> AnyConventions:
+    """What a loss of this kind declares of itself, and what is ``given`` for it, which has the last word.
+
+    Raises
+    ------
+    TypeError
+        If the kind has no convention of a given name.
+    """
+    cls = KINDS[kind].conventions
+    names = [f.name for f in fields(cls)]
+    given = {name: value for name, value in (given or {}).items() if value is not None}
+    if unknown := [name for name in given if name not in names]:
+        raise TypeError(f"check() got an unknown convention, {unknown[0]!r}; a {kind} loss has {', '.join(names)}")
+    return cls(**(_declared(loss, cls, names) | given))
+
+
+def _declared(loss: Any, cls: type[AnyConventions], names: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401
+    attached = getattr(loss, "conventions", None)
+    if isinstance(attached, cls):
+        return attached.to_dict()
     if isinstance(loss, functools.partial):
-        names = {f.name for f in fields(Conventions)}
         bound = {name: value for name, value in loss.keywords.items() if name in names}
-        return replace(conventions_of(loss.func), **bound)
-    return Conventions()
+        known = _declared(loss.func, cls, names)
+        if bound.get("symmetric") and "more_documents" not in bound and not known.get("symmetric"):
+            known.pop("more_documents", None)  # what was said of one direction
+        return known | bound
+    if cls is not ContrastiveConventions:
+        return {}
+    found: dict[str, Any] = {"graded": True} if "labels" in parameters_of(loss) else {}
+    defaults = {name: parameter.default for name, parameter in parameters_of(loss).items()}
+    if isinstance(loss, torch.nn.Module):
+        defaults |= {name: getattr(loss, name, None) for name in names}
+    wanted = ContrastiveConventions().to_dict()
+    for name in names:
+        value = defaults.get(name)
+        if isinstance(value, float if name == "temperature" else type(wanted[name])):
+            found[name] = value  # a default of None, or a parameter to be learned, declares nothing
+    return found
 
 
-def check_one(contract: Contract, subject: Subject, seed: int, examples: int) -> Result:
+def check_one(contract: Contract, subject: Any, seed: int, examples: int) -> Result:  # noqa: ANN401
     """Put one contract to a loss."""
     result = functools.partial(Result, contract.id, contract.title, contract.promise)
     exempt = contract.exemption(subject.conventions)
@@ -163,6 +228,8 @@ def check_one(contract: Contract, subject: Subject, seed: int, examples: int) ->
         )
     except BrokenPromise as broken:
         return result("broken", "", broken.counterexample)
+    except Exempt as exempt_:
+        return result("exempt", str(exempt_))
     except Unchecked as unchecked:
         return result("unchecked", str(unchecked))
     except LossFailed as failure:

@@ -25,11 +25,12 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         epilog="exit status: 0 no promise broken, 1 a promise broken, 2 nothing to check or the loss cannot be run",
     )
     parser.add_argument("loss", metavar="package.module:name", help="a function, module or loss class")
-    parser.add_argument("--kind", default="listwise", help="family of promises: listwise (the default)")
+    parser.add_argument("--kind", default="listwise", help="family of promises: listwise (the default) or contrastive")
     parser.add_argument(
         "--against",
         metavar="OBJECTIVE",
-        help="also compare with this objective: list_mle, p_list_mle, list_net, or package.module:name",
+        help="also compare with this objective: list_mle, p_list_mle, list_net; info_nce, multi_positive_info_nce, "
+        "graded_info_nce; or package.module:name",
     )
     parser.add_argument("--order", choices=get_args(Order), help="declare what ranks the documents of a list")
     parser.add_argument(
@@ -39,6 +40,15 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="declare that lists of fewer than two documents are counted in the mean",
     )
     parser.add_argument("--reduction", choices=get_args(Reduction), help="declare how queries become one value")
+    parser.add_argument(
+        "--declare",
+        metavar="NAME=VALUE",
+        dest="declared",
+        action="append",
+        default=[],
+        type=_option,
+        help="declare any other convention, such as normalize=false of a contrastive loss; may be repeated",
+    )
     parser.add_argument(
         "--set",
         metavar="NAME=VALUE",
@@ -64,16 +74,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     against = arguments.against
     try:
-        loss = find_loss(arguments.loss, dict(arguments.options))
+        loss = find_loss(arguments.loss, dict(arguments.options), arguments.kind)
+        declared = {name: getattr(arguments, name) for name in ("order", "count_short_lists", "reduction")}
         report = check(
             loss,
             arguments.kind,
             against=import_loss(against) if against and ":" in against else against,
-            order=arguments.order,
-            count_short_lists=arguments.count_short_lists,
-            reduction=arguments.reduction,
             seed=arguments.seed,
             only=arguments.only,
+            **{**declared, **dict(arguments.declared)},
         )
     except (NotALossError, TypeError, ValueError) as error:
         return _complain(str(error))

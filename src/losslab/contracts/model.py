@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 
-from losslab.contracts.wording import json_number, show_all, show_apart
+import numpy as np
+from numpy.typing import NDArray
+
+from losslab.contracts.wording import json_number, show, show_all, show_apart, show_rows
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-    from losslab.contracts.subject import Subject
-
 T = TypeVar("T")
+Array = NDArray[np.float64]
 Verdict = Literal["kept", "broken", "exempt", "unchecked", "error"]
 Direction = Literal["kept", "changed"]
 Order = Literal["labels", "given"]
 Reduction = Literal["mean", "sum", "none"]
+Duplicates = Literal["negatives", "masked"]
+REDUCED = {"mean": "mean over queries", "sum": "sum over queries", "none": "one value a query"}
+
+
+def _must_be_one_of(name: str, value: object, allowed: tuple[Any, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+
+
+def _must_be_a_bool(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
 
 
 @dataclass(frozen=True)
 class Conventions:
-    """What right losses legitimately do differently, and a loss therefore declares.
+    """What right listwise losses legitimately do differently, and a loss therefore declares.
 
     Parameters
     ----------
@@ -39,17 +54,85 @@ class Conventions:
     reduction: Reduction = "mean"
 
     def __post_init__(self) -> None:
-        for name, allowed in (("order", get_args(Order)), ("reduction", get_args(Reduction))):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
-        if not isinstance(self.count_short_lists, bool):
-            raise TypeError(f"count_short_lists must be True or False, got {self.count_short_lists!r}")
+        _must_be_one_of("order", self.order, get_args(Order))
+        _must_be_one_of("reduction", self.reduction, get_args(Reduction))
+        _must_be_a_bool("count_short_lists", self.count_short_lists)
 
     def __str__(self) -> str:
         ranked = "ranked by labels" if self.order == "labels" else "ranked as given"
         short = "short lists counted" if self.count_short_lists else "short lists not counted"
-        reduced = {"mean": "mean over queries", "sum": "sum over queries", "none": "one value a query"}[self.reduction]
-        return f"{ranked}, {short}, {reduced}"
+        return f"{ranked}, {short}, {REDUCED[self.reduction]}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and value of each, fit for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class ContrastiveConventions:
+    """What right contrastive losses legitimately do differently, and a loss therefore declares.
+
+    Parameters
+    ----------
+    temperature
+        What the scores are divided by, > 0.
+    normalize
+        Whether scores are cosines. If False they are plain dot products, and the embeddings' lengths count.
+    symmetric
+        Whether documents choose among queries as well as queries among documents.
+    reduction
+        How the queries of a batch become one value: ``"mean"``, ``"sum"``, or ``"none"``, one value a query, (B,).
+    more_documents
+        Whether there may be more documents than queries, the further ones negatives of every query. Left out: unless
+        the loss is symmetric.
+    duplicates
+        What a second copy of a query's positive is: ``"negatives"``, one like any other document; ``"masked"``, no
+        negative of that query, because the loss sees by itself that it is a copy.
+    within
+        Whether other queries, or a document's fellow documents, are among the negatives too.
+    graded
+        Whether every document has a label of its own, rather than one being the positive.
+    """
+
+    temperature: float = 0.05
+    normalize: bool = True
+    symmetric: bool = False
+    reduction: Reduction = "mean"
+    more_documents: bool | None = None
+    duplicates: Duplicates = "negatives"
+    within: bool = False
+    graded: bool = False
+
+    def __post_init__(self) -> None:
+        if self.more_documents is None:
+            object.__setattr__(self, "more_documents", not self.symmetric)
+        _must_be_one_of("reduction", self.reduction, get_args(Reduction))
+        _must_be_one_of("duplicates", self.duplicates, get_args(Duplicates))
+        for name in ("normalize", "symmetric", "more_documents", "within", "graded"):
+            _must_be_a_bool(name, getattr(self, name))
+        number = isinstance(self.temperature, (int, float)) and not isinstance(self.temperature, bool)
+        if not number or not (math.isfinite(self.temperature) and self.temperature > 0):
+            raise ValueError(f"temperature must be a finite number above 0, got {self.temperature!r}")
+
+    def __str__(self) -> str:
+        said = [
+            f"temperature {show(self.temperature)}",
+            "normalised" if self.normalize else "not normalised",
+            "both directions" if self.symmetric else "queries to documents",
+            "further documents allowed" if self.more_documents else "as many documents as queries",
+            "copies of a positive masked" if self.duplicates == "masked" else "copies of a positive are negatives",
+            "queries and documents among themselves too" if self.within else "",
+            "graded labels" if self.graded else "",
+            REDUCED[self.reduction],
+        ]
+        return ", ".join(filter(None, said))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and value of each, fit for JSON."""
+        return asdict(self)
+
+
+AnyConventions = Conventions | ContrastiveConventions
 
 
 @dataclass(frozen=True)
@@ -68,12 +151,48 @@ class Query:
         return f"logits {show_all(self.logits)}, labels {show_all(self.labels)}"
 
 
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The embeddings of one batch. Document i is the positive of query i; the others are its negatives.
+
+    Attributes
+    ----------
+    queries, documents
+        (B, d) and (M, d), M >= B.
+    hard
+        (B, H, d): negatives of one query each; None if there are none.
+    real
+        (B, H): False where a slot of ``hard`` is padding; None if none is.
+    """
+
+    queries: Array
+    documents: Array
+    hard: Array | None = None
+    real: NDArray[np.bool_] | None = None
+
+    def lines(self) -> list[str]:
+        """The numbers, a line a side."""
+        said = [f"queries {show_rows(self.queries)}", f"documents {show_rows(self.documents)}"]
+        for i, rows in enumerate(self.hard if self.hard is not None else ()):
+            kept = np.ones(len(rows), dtype=bool) if self.real is None else self.real[i]
+            said.append(f"hard negatives of query {i + 1} {show_rows(rows[kept])}")
+            if not kept.all():
+                said[-1] += f", padding {show_rows(rows[~kept])}"
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Lists of numbers, fit for JSON (nan and inf as words)."""
+        given = {"queries": self.queries, "documents": self.documents, "hard_negatives": self.hard}
+        numbers = {name: json_number(value.tolist()) for name, value in given.items() if value is not None}
+        return numbers | ({} if self.real is None else {"hard_mask": self.real.tolist()})
+
+
 Number = float | tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number, or one number a document, that came out one way and should have come out another."""
+    """A number, or one a document or dimension, that came out one way and should have come out another."""
 
     name: str
     got: Number
@@ -89,7 +208,7 @@ class Counterexample:
     sentence
         What happened, in words.
     queries
-        What went in.
+        What went in, for a listwise loss.
     setting
         The rest of what went in, by name: width, what the empty slots hold, number format.
     quantities
@@ -97,6 +216,11 @@ class Counterexample:
     direction, factor, cosine
         Of the gradient shown, where it has a direction: whether it still points where it should; if it does, by which
         factor its length is off; and the cosine between the two.
+    pairs
+        What went in, for a contrastive loss.
+    wanted
+        What the right quantities are: ``"should be"``; ``"as before"`` where a change of the input should have changed
+        nothing; ``"at least"``.
     """
 
     sentence: str
@@ -106,16 +230,19 @@ class Counterexample:
     direction: Direction | None = None
     factor: float | None = None
     cosine: float | None = None
+    pairs: Pairs | None = None
+    wanted: Literal["should be", "as before", "at least"] = "should be"
 
     def lines(self) -> list[tuple[str, str]]:
         """Head and text of each line that shows the numbers."""
         names = [f"query {i}: " if len(self.queries) > 1 else "" for i in range(1, len(self.queries) + 1)]
         went_in = [f"{name}{query}" for name, query in zip(names, self.queries, strict=True)]
+        went_in += self.pairs.lines() if self.pairs else []
         went_in += [f"{name}: {text}" for name, text in self.setting.items()]
         shown = [(q.name, *show_apart(q.got, q.should)) for q in self.quantities]
         came_out = [f"{name} {got}" for name, got, _ in shown]
         should_be = [f"{name} {should}" for name, _, should in shown]
-        blocks = (("went in", went_in), ("came out", came_out), ("should be", should_be))
+        blocks = (("went in", went_in), ("came out", came_out), (self.wanted, should_be))
         return [(head if i == 0 else "", text) for head, texts in blocks for i, text in enumerate(texts)]
 
     def __str__(self) -> str:
@@ -123,7 +250,8 @@ class Counterexample:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain dictionaries, lists and numbers, fit for JSON (nan and inf as words)."""
-        return {
+        pairs = {} if self.pairs is None else {"pairs": self.pairs.to_dict(), "wanted": self.wanted}
+        return pairs | {
             "sentence": self.sentence,
             "queries": [
                 {"logits": json_number(query.logits), "labels": json_number(query.labels)} for query in self.queries
@@ -163,6 +291,10 @@ class Unchecked(Exception):  # noqa: N818
     """The contract could not be put to the loss on this machine; the message says why."""
 
 
+class Exempt(Exception):  # noqa: N818
+    """The contract does not apply to this loss; the message says why."""
+
+
 class Draw(Protocol):
     """Draws one value from a hypothesis strategy."""
 
@@ -192,7 +324,8 @@ class Contract:
     promise
         The promise in one sentence.
     body
-        Checks the promise on one random input; raises `BrokenPromise` where it does not hold.
+        Checks the promise on one random input, given the kind's subject; raises `BrokenPromise` where it does not hold
+        and `Exempt` where the loss has nothing it applies to.
     exemptions
         The conventions under which the promise is not asked for.
     under
@@ -204,12 +337,12 @@ class Contract:
     id: str
     title: str
     promise: str
-    body: Callable[[Subject, Draw], None] = field(repr=False)
+    body: Callable[[Any, Draw], None] = field(repr=False)
     exemptions: tuple[Exemption, ...] = ()
     under: str = ""
     random: bool = True
 
-    def exemption(self, conventions: Conventions) -> str | None:
+    def exemption(self, conventions: AnyConventions) -> str | None:
         """Why a loss under these conventions need not keep the promise; None if it must."""
         for exemption in self.exemptions:
             if getattr(conventions, exemption.convention) == exemption.value:

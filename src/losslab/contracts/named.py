@@ -5,20 +5,42 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 
-from losslab.contracts.adapters import is_sentence_transformers_loss, sentence_transformers_loss
+from losslab.contracts.adapters import (
+    contrastive_library_loss,
+    is_contrastive_library_loss,
+    is_sentence_transformers_loss,
+    sentence_transformers_loss,
+)
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """Says which losses it takes, and wraps them."""
+
+    takes: Callable[[object], bool]
+    wrap: Callable[..., Callable[..., Any]]
+
+
+ADAPTERS = {
+    "listwise": Adapter(is_sentence_transformers_loss, sentence_transformers_loss),
+    "contrastive": Adapter(is_contrastive_library_loss, contrastive_library_loss),
+}
 
 
 class NotALossError(ValueError):
     """What was named, or given, cannot be called as a loss; the message says what to do."""
 
 
-def find_loss(loss: Callable[..., Any] | str, options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
-    """The callable to check: a name is imported, a class is made into a loss, options are bound.
+def find_loss(
+    loss: Callable[..., Any] | str, options: Mapping[str, Any] | None = None, kind: str = "listwise"
+) -> Callable[..., Any]:
+    """The callable to check: a name is imported, a class is made into a loss of this kind, options are bound.
 
     Raises
     ------
@@ -27,8 +49,9 @@ def find_loss(loss: Callable[..., Any] | str, options: Mapping[str, Any] | None 
     """
     found = import_loss(loss) if isinstance(loss, str) else loss
     options = dict(options or {})
-    if is_sentence_transformers_loss(found):
-        return sentence_transformers_loss(found, **options)
+    adapt = ADAPTERS.get(kind)
+    if adapt is not None and adapt.takes(found):
+        return adapt.wrap(found, **options)
     if isinstance(found, type):
         return _instance(found, options)
     if not callable(found):

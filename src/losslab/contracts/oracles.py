@@ -1,7 +1,8 @@
 """Slow, plain float64 loops for whole objectives: the specification that fast losses are held to.
 
-Each takes one list as plain numbers and gives its value and the gradient by its logits. They share no code with
-`losslab.losses`, and no trick: what a formula says is what a loop does.
+A listwise one takes one list as plain numbers and gives its value and the gradient by its logits; a contrastive one
+takes a batch of embeddings and gives one value a query and the gradients of their sum by the embeddings. They share no
+code with `losslab.losses`, and no trick: what a formula says is what a loop does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from losslab.contracts.model import Conventions, Order, Query
+from losslab.contracts.model import ContrastiveConventions, Conventions, Order, Pairs, Query
 
 Oracle = Callable[[Sequence[float], Sequence[float], Order], tuple[float, list[float]]]
 
@@ -109,5 +110,143 @@ def resolve(against: str | Callable[..., object]) -> Callable[[Query, Convention
             raise TypeError(f"against must return one value for one list, got {value!r}")
         (gradient,) = torch.autograd.grad(value.sum(), logits)
         return value.item(), gradient[0].tolist()
+
+    return other_loss
+
+
+Matrix = Sequence[Sequence[float]]
+#: Values, and the gradients of their sum by queries and documents: (B,) or (1,), (B, d), (M, d).
+BatchValue = tuple[list[float], list[list[float]], list[list[float]]]
+ContrastiveOracle = Callable[[Matrix, Matrix, ContrastiveConventions, Matrix | None], BatchValue]
+
+
+def _dot(a: Sequence[float], b: Sequence[float]) -> float:
+    return math.fsum(x * y for x, y in zip(a, b, strict=True))
+
+
+def _length(a: Sequence[float], conventions: ContrastiveConventions) -> float:
+    return math.sqrt(_dot(a, a)) if conventions.normalize else 1.0
+
+
+def scores(queries: Matrix, documents: Matrix, conventions: ContrastiveConventions) -> list[list[float]]:
+    """Cosines or dot products, not yet divided by the temperature: (B, M)."""
+    return [[_dot(q, d) / (_length(q, conventions) * _length(d, conventions)) for d in documents] for q in queries]
+
+
+def _to_embeddings(
+    queries: Matrix, documents: Matrix, by_score: Matrix, conventions: ContrastiveConventions
+) -> tuple[list[list[float]], list[list[float]]]:
+    """The chain rule from scores s_ij = u_i v_j to the embeddings; u = q / |q| drops what points along u."""
+
+    def one_side(rows: Matrix, others: Matrix, weight: Callable[[int, int], float]) -> list[list[float]]:
+        gradients = []
+        for i, row in enumerate(rows):
+            length = _length(row, conventions)
+            unit = [x / length for x in row]
+            by_unit = [0.0] * len(row)
+            for j, other in enumerate(others):
+                for k, x in enumerate(other):
+                    by_unit[k] += weight(i, j) * x / _length(other, conventions)
+            along = _dot(by_unit, unit) if conventions.normalize else 0.0
+            gradients.append([(g - along * u) / length for g, u in zip(by_unit, unit, strict=True)])
+        return gradients
+
+    return (
+        one_side(queries, documents, lambda i, j: by_score[i][j]),
+        one_side(documents, queries, lambda j, i: by_score[i][j]),
+    )
+
+
+def _choice(logits: Sequence[float], positives: Sequence[int]) -> tuple[float, list[float]]:
+    """-log of the softmax mass of the positives, and its gradient by the logits."""
+    everything, right = log_sum_exp(logits), log_sum_exp([logits[j] for j in positives])
+    gradient = [math.exp(z - everything) for z in logits]
+    for j in positives:
+        gradient[j] -= math.exp(logits[j] - right)
+    return everything - right, gradient
+
+
+def info_nce(
+    queries: Matrix, documents: Matrix, conventions: ContrastiveConventions, positives: Matrix | None = None
+) -> BatchValue:
+    """InfoNCE: each query chooses among all documents, -log of the softmax share of its positives' mass.
+
+    van den Oord et al., "Representation learning with contrastive predictive coding", 2018, eq. 4; document i is query
+    i's positive unless ``positives`` (B, M) marks more. With ``symmetric``, half of that and half of each document's
+    choice among the queries.
+    """
+    s, t = scores(queries, documents, conventions), conventions.temperature
+    values, by_score = [], [[0.0] * len(documents) for _ in queries]
+    share = 0.5 if conventions.symmetric else 1.0
+    for i, row in enumerate(s):
+        right = [j for j in range(len(documents)) if (positives[i][j] if positives is not None else i == j)]
+        value, gradient = _choice([x / t for x in row], right)
+        values.append(share * value)
+        for j, g in enumerate(gradient):
+            by_score[i][j] += share * g / t
+    for j in range(len(documents) if conventions.symmetric else 0):
+        value, gradient = _choice([row[j] / t for row in s], [j])
+        values[j] += value / 2
+        for i, g in enumerate(gradient):
+            by_score[i][j] += g / (2 * t)
+    return values, *_to_embeddings(queries, documents, by_score, conventions)
+
+
+def graded_info_nce(
+    queries: Matrix, documents: Matrix, conventions: ContrastiveConventions, labels: Matrix | None = None
+) -> BatchValue:
+    """Cross-entropy of softmax(labels) against softmax(scores / temperature); labels (B, M), the identity if None."""
+    s, t = scores(queries, documents, conventions), conventions.temperature
+    values, by_score = [], []
+    for i, row in enumerate(s):
+        gains = [float(i == j) for j in range(len(documents))] if labels is None else labels[i]
+        wanted = [math.exp(y - log_sum_exp(gains)) for y in gains]
+        normaliser = log_sum_exp([x / t for x in row])
+        values.append(-math.fsum(p * (x / t - normaliser) for p, x in zip(wanted, row, strict=True)))
+        by_score.append([(math.exp(x / t - normaliser) - p) / t for p, x in zip(wanted, row, strict=True)])
+    return values, *_to_embeddings(queries, documents, by_score, conventions)
+
+
+CONTRASTIVE: dict[str, ContrastiveOracle] = {
+    "info_nce": info_nce,
+    "multi_positive_info_nce": info_nce,
+    "graded_info_nce": graded_info_nce,
+}
+
+
+def resolve_contrastive(
+    against: str | Callable[..., object],
+) -> Callable[[Pairs, ContrastiveConventions, Matrix | None], BatchValue]:
+    """What `check` compares a batch with: an oracle by name, or any loss, run in float64.
+
+    Raises
+    ------
+    ValueError
+        If there is no oracle of that name.
+    TypeError
+        If it is neither a name nor callable.
+    """
+    if isinstance(against, str):
+        if against not in CONTRASTIVE:
+            raise ValueError(f"against must be a callable or one of {', '.join(CONTRASTIVE)}, got {against!r}")
+        oracle = CONTRASTIVE[against]
+
+        def by_name(pairs: Pairs, conventions: ContrastiveConventions, targets: Matrix | None) -> BatchValue:
+            values, *gradients = oracle(pairs.queries.tolist(), pairs.documents.tolist(), conventions, targets)
+            weight = 1 / len(values) if conventions.reduction == "mean" else 1.0
+            by_query, by_document = ([[g * weight for g in row] for row in rows] for rows in gradients)
+            return values if conventions.reduction == "none" else [math.fsum(values) * weight], by_query, by_document
+
+        return by_name
+    if not callable(against):
+        raise TypeError(f"against must be a callable or one of {', '.join(CONTRASTIVE)}, got {against!r}")
+
+    def other_loss(pairs: Pairs, conventions: ContrastiveConventions, targets: Matrix | None) -> BatchValue:  # noqa: ARG001
+        queries, documents = (torch.tensor(x, requires_grad=True) for x in (pairs.queries, pairs.documents))
+        value = against(queries, documents)
+        if not isinstance(value, torch.Tensor) or value.numel() not in (1, len(pairs.queries)):
+            raise TypeError(f"against must return one value for a batch, or one a query, got {value!r}")
+        by_query, by_document = torch.autograd.grad(value.sum(), (queries, documents))
+        return value.reshape(-1).tolist(), by_query.tolist(), by_document.tolist()
 
     return other_loss

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from losslab.contracts.checking import EXAMPLES, check, contracts_of
+from losslab.contracts.checking import check, contracts_of
 from losslab.contracts.named import find_loss
 from losslab.contracts.report import describe
 from losslab.contracts.subject import name_of
@@ -23,7 +23,8 @@ class ContractCase:
     kind: str
     seeds: tuple[int, ...]
     against: Any
-    examples: int
+    examples: int | None
+    conventions: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, loss: Callable[..., Any] | str) -> None:
         """Fail with the counterexample if any seed breaks the contract; skip, saying why, if the loss is exempt."""
@@ -32,7 +33,13 @@ class ContractCase:
         __tracebackhide__ = True
         for seed in self.seeds:
             report = check(
-                loss, self.kind, against=self.against, seed=seed, only=[self.contract], examples=self.examples
+                loss,
+                self.kind,
+                against=self.against,
+                seed=seed,
+                only=[self.contract],
+                examples=self.examples,
+                **self.conventions,
             )
             (result,) = report.results
             if result.verdict in ("exempt", "unchecked"):
@@ -48,7 +55,8 @@ def parametrize_with_contracts(
     seeds: Iterable[int] = (0,),
     against: str | Callable[..., Any] | None = None,
     only: Collection[str] | None = None,
-    examples: int = EXAMPLES,
+    examples: int | None = None,
+    **conventions: Any,  # noqa: ANN401
 ) -> pytest.MarkDecorator:
     """Parametrise a test with every pair of loss and contract; the test gets ``loss`` and ``contract`` and calls one.
 
@@ -56,7 +64,7 @@ def parametrize_with_contracts(
     ----------
     losses
         Callables, modules, or names ``"package.module:name"``, as `losslab.check` takes them.
-    kind, against, only, examples
+    kind, against, only, examples, **conventions
         As for `losslab.check`.
     seeds
         Every case is tried with each.
@@ -78,8 +86,8 @@ def parametrize_with_contracts(
     cases = [
         pytest.param(
             loss,
-            ContractCase(contract.id, kind, seeds, against, examples),
-            id=f"{loss if isinstance(loss, str) else name_of(find_loss(loss))}-{contract.id}",
+            ContractCase(contract.id, kind, seeds, against, examples, conventions),
+            id=f"{loss if isinstance(loss, str) else name_of(find_loss(loss, kind=kind))}-{contract.id}",
         )
         for loss in losses
         for contract in contracts

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from losslab.contracts.model import Conventions, Counterexample, Result, Verdict
+from losslab.contracts.model import AnyConventions, Counterexample, Result, Verdict
 
 WIDTH = 80
 # No colour of its own: it takes the page's, light or dark, and says everything in words.
@@ -45,7 +45,7 @@ class Report:
 
     loss: str
     kind: str
-    conventions: Conventions
+    conventions: AnyConventions
     against: str | None
     seed: int
     results: tuple[Result, ...]
@@ -110,11 +110,7 @@ class Report:
         return {
             "loss": self.loss,
             "kind": self.kind,
-            "conventions": {
-                "order": self.conventions.order,
-                "count_short_lists": self.conventions.count_short_lists,
-                "reduction": self.conventions.reduction,
-            },
+            "conventions": self.conventions.to_dict(),
             "against": self.against,
             "seed": self.seed,
             "ok": bool(self),

@@ -106,7 +106,7 @@ class Subject:
             try:
                 (gradient,) = torch.autograd.grad(value.sum(), leaf, allow_unused=True)
             except Exception as error:
-                raise _failure("its gradient raises", error, queries) from error
+                raise failure("its gradient raises", error, _input(queries)) from error
         gradient = torch.zeros_like(leaf) if gradient is None else gradient
         values = value.detach().reshape(-1).to("cpu", torch.float64).numpy()
         rows = gradient.detach().to("cpu", torch.float64).numpy()
@@ -130,22 +130,33 @@ class Subject:
         return sum(len(query) >= 2 or self.conventions.count_short_lists for query in queries)
 
     def _call(self, queries: Sequence[Query], logits: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
-        try:
-            value = self.loss(logits, labels, mask)
-        except (Exception, SystemExit) as error:  # a loss that calls sys.exit() fails; it does not end the check
-            raise _failure("it raises", error, queries) from error
         shape = (len(queries),) if self.conventions.reduction == "none" else ()
-        if not isinstance(value, Tensor):
-            raise LossFailed(f"it returns {_a(type(value).__name__)}, not a tensor", _input(queries))
-        if tuple(value.shape) != shape:
-            expected = f"one value a query, {shape}" if shape else "a scalar"
-            raise LossFailed(f"it returns a tensor of shape {tuple(value.shape)}, not {expected}", _input(queries))
-        return value
+        return called(lambda: self.loss(logits, labels, mask), shape, _input(queries))
 
     @staticmethod
     def _must_be_differentiable(value: Tensor, queries: Sequence[Query]) -> None:
         if not value.requires_grad:
             raise LossFailed("its value is detached from the logits: there is no gradient", _input(queries))
+
+
+def called(call: Callable[[], Any], shape: tuple[int, ...], seen: Counterexample) -> Tensor:
+    """The value of a loss, a tensor of this shape.
+
+    Raises
+    ------
+    LossFailed
+        If it raises, or returns anything else. ``seen`` says what it was given.
+    """
+    try:
+        value = call()
+    except (Exception, SystemExit) as error:  # a loss that calls sys.exit() fails; it does not end the check
+        raise failure("it raises", error, seen) from error
+    if not isinstance(value, Tensor):
+        raise LossFailed(f"it returns {_a(type(value).__name__)}, not a tensor", seen)
+    if tuple(value.shape) != shape:
+        expected = f"one value a query, {shape}" if shape else "a scalar"
+        raise LossFailed(f"it returns a tensor of shape {tuple(value.shape)}, not {expected}", seen)
+    return value
 
 
 def make_batch(
@@ -169,11 +180,16 @@ def make_batch(
 
 def takes(loss: Loss, keyword: str) -> bool:
     """Whether the loss's signature names this keyword."""
+    return keyword in parameters_of(loss)
+
+
+def parameters_of(loss: Loss) -> Mapping[str, inspect.Parameter]:
+    """The loss's parameters by name; none if it does not tell. What a partial binds is its default."""
     target = loss.forward if isinstance(loss, torch.nn.Module) else loss
     try:
-        return keyword in inspect.signature(target).parameters
+        return inspect.signature(target).parameters
     except (TypeError, ValueError):
-        return False
+        return {}
 
 
 def name_of(loss: Loss) -> str:
@@ -190,9 +206,10 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
-def _failure(what: str, error: BaseException, queries: Sequence[Query]) -> LossFailed:
+def failure(what: str, error: BaseException, seen: Counterexample) -> LossFailed:
+    """What to raise for an exception of the loss, given ``seen``."""
     missing = isinstance(error, NotImplementedError) or "not implemented for" in str(error)
-    return (NoKernel if missing else LossFailed)(f"{what} {first_line(error)}", _input(queries))
+    return (NoKernel if missing else LossFailed)(f"{what} {first_line(error)}", seen)
 
 
 def _input(queries: Sequence[Query]) -> Counterexample:

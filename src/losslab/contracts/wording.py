@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 LONGEST_SHOWN = 12  # of a list's numbers; a thousand of them would bury the one that matters
 
 
@@ -25,6 +28,14 @@ def show_all(numbers: Sequence[float], digits: int = 4) -> str:
     return f"[{first}, ... {len(numbers) - 7} more ..., {last}]"
 
 
+def show_rows(rows: Sequence[Sequence[float]] | NDArray[np.float64]) -> str:
+    """Rows of numbers, each in brackets, the middle of many left out."""
+    texts = [show_all([float(x) for x in row]) for row in rows]
+    if len(texts) > 8:
+        texts = [*texts[:4], f"... {len(texts) - 6} more ...", *texts[-2:]]
+    return ", ".join(texts) or "none"
+
+
 def show_apart(a: float | Sequence[float], b: float | Sequence[float]) -> tuple[str, str]:
     """Two numbers, or two lists, with as many digits as it takes to see them differ."""
     texts = [("", "")]
@@ -35,7 +46,7 @@ def show_apart(a: float | Sequence[float], b: float | Sequence[float]) -> tuple[
     return texts[1]
 
 
-def json_number(value: float | Sequence[float] | None) -> Any:  # noqa: ANN401
+def json_number(value: float | Sequence[Any] | None) -> Any:  # noqa: ANN401
     """A number, or list of them, that strict JSON can hold: nan and the infinities become words."""
     if value is None:
         return None
