@@ -1,0 +1,8 @@
+"""Exact search, retrieval metrics query by query, and how sure their difference is."""
+
+from losslab.retrieval.bootstrap import Interval, bootstrap_mean, paired_bootstrap
+from losslab.retrieval.evaluation import evaluate, evaluate_scores
+from losslab.retrieval.metrics import Ties
+from losslab.retrieval.search import search
+
+__all__ = ["Interval", "Ties", "bootstrap_mean", "evaluate", "evaluate_scores", "paired_bootstrap", "search"]
