@@ -4,6 +4,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from losslab import figures
@@ -144,13 +145,74 @@ def weight_data():
     }
 
 
-@pytest.fixture(params=["ghosts", "flip", "ties", "weight"])
-def make(request, tie_data, weight_data):
+@pytest.fixture(scope="session")
+def shares_data():
+    """Two queries with 255 negatives each, as close as those of a small encoder; the first one's hardest is really right."""
+    random = np.random.default_rng(0)
+    negatives = np.clip(random.normal(0.12, 0.11, (2, 255)), -0.3, 0.62)
+    negatives[0, 3], negatives[1, 41] = 0.73, 0.36
+    name = [
+        "numpy.argsort",
+        "torch.topk",
+        "scipy.sparse.linalg.spsolve_triangular",
+        "matplotlib.axes.Axes.get_xticklabels",
+    ]
+    return {
+        "queries": [
+            "Return the indices that would sort an array.",
+            "Compute ranking metrics, averaged over all of the queries.",
+        ],
+        "positives": [0.71, 0.64],
+        "negatives": negatives,
+        "names": [[f"{name[(i + j) % 4]} {j}" for j in range(255)] for i in range(2)],
+        "mislabelled": [3, 41],
+    }
+
+
+@pytest.fixture(scope="session")
+def score_data():
+    """64 pairs of a few topics, as close as those of a small encoder: own documents at about 0.6, others of a topic at 0.4."""
+    random = np.random.default_rng(2)
+    topics = random.normal(size=(9, 64))[random.integers(0, 9, 64)]
+    subjects = topics + random.normal(size=(64, 64))
+    words = ["numpy.cumsum", "scipy.linalg.solve_triangular", "torch.nn.functional.scaled_dot_product_attention"]
+    return {
+        "queries": subjects + 0.9 * random.normal(size=(64, 64)),
+        "documents": subjects + 0.9 * random.normal(size=(64, 64)),
+        "names": [f"{words[i % 3]}_{i}" for i in range(64)],
+    }
+
+
+@pytest.fixture(params=["ghosts", "flip", "ties", "weight", "forces", "gradient_shares", "number_formats", "score_matrix"])
+def make(request, tie_data, weight_data, shares_data, score_data):
     """Build a figure, each in turn, in its first state or with other traits."""
-    data = {"ties": tie_data, "weight": weight_data}.get(request.param, {})
-    kinds = [figures.GhostDocuments, figures.Flip, figures.TieOrder, figures.WeightAndDirection]
+    data = {"ties": tie_data, "weight": weight_data, "gradient_shares": shares_data, "score_matrix": score_data}.get(
+        request.param, {}
+    )
+    kinds = [
+        figures.GhostDocuments,
+        figures.Flip,
+        figures.TieOrder,
+        figures.WeightAndDirection,
+        figures.Forces,
+        figures.GradientShares,
+        figures.NumberFormats,
+        figures.ScoreMatrix,
+    ]
     kind = next(kind for kind in kinds if request.param == kind.NAME)
     return lambda **traits: kind(**data, **traits)
+
+
+# Stops of the temperature, both scores, both kinds of arrow, and points in places that differ.
+FORCES = [
+    {"temperature": t, "normalize": k % 3 > 0, "arrows": ("shares", "forces")[k % 2], "chosen": k % 7}
+    for k, t in enumerate((0.02, 0.03, 0.05, 0.07, 0.1, 0.16, 0.2, 0.3, 0.5, 0.7, 1.0))
+] + [
+    {"angles": angles, "lengths": lengths, "temperature": t, "normalize": normalize, "arrows": "shares"}
+    for angles in ([0, 20, 40, 130, 180, 270, 330], [300, 90, 250, 340, 20, 160, 200])
+    for lengths in ([1.4] * 7, [0.6, 1.0, 1.4, 0.8, 1.2, 1.1, 0.7])
+    for t, normalize in ((0.02, False), (0.3, False), (0.1, True))
+]
 
 
 def states(figure):
@@ -164,8 +226,43 @@ def states(figure):
         ]
     if figure.figure == "flip":
         return [{"width": width} for width in range(2, 13)]
+    if figure.figure == "forces":
+        return FORCES
     if figure.figure == "ties":
         return [{"width": width} for width in figure.widths]
+    if figure.figure == "score_matrix":
+        some = [
+            ("real", 32, 0.05, 64, 1, "cosine"),
+            ("real", 64, 0.05, 64, 64, "share"),
+            ("real", 64, 1.0, 2, 31, "cosine"),
+            ("real", 2, 0.01, 16, 2, "share"),
+            ("real", 16, 0.01, 2, 9, "share"),
+            ("random", 2, 0.05, 2, 1, "cosine"),
+            ("random", 1024, 0.05, 64, 1024, "cosine"),
+            ("random", 1024, 1.0, 64, 1, "share"),
+            ("random", 1024, 0.01, 2, 512, "share"),
+            ("random", 128, 0.2, 8, 77, "cosine"),
+            ("real", 8, 0.3, 32, 8, "share"),
+            ("real", 32, 0.02, 4, 17, "cosine"),
+        ]
+        names = ("source", "width", "temperature", "dimension", "row", "colour")
+        return [dict(zip(names, state, strict=True)) for state in some]
+    if figure.figure == "gradient_shares":
+        some = [
+            (0, 0.005, 256),
+            (0, 0.05, 256),
+            (0, 0.16, 8),
+            (0, 1.0, 64),
+            (1, 0.006, 256),
+            (1, 0.04, 256),
+            (1, 0.1, 128),
+        ]
+        some += [(1, 0.3, 16), (1, 1.0, 8), (1, 1.0, 256), (0, 0.1, 32), (1, 0.014, 64)]
+        return [{"query": query, "temperature": t, "width": width} for query, t, width in some]
+    if figure.figure == "number_formats":
+        some = [(0.005, 1.0, 0.05), (0.005, 0.999, 0.0001), (0.014, 0.7, 0.001), (0.014, 0.777, 0.02), (0.01, 0.125, 0.05)]
+        some += [(0.05, 0.7, 0.05), (0.05, 0.333, 0.0002), (0.125, 0.9, 0.005), (0.3, 0.55, 0.01), (1.0, 0.123, 0.0001)]
+        return [{"temperature": t, "positive": positive, "gap": gap} for t, positive, gap in some + [(1.0, 0.1, 0.05)]]
     return [{"loss": loss, "width": width} for loss in figure.names for width in figure.widths]
 
 

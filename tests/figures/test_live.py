@@ -81,6 +81,12 @@ def test_page_and_python_say_the_same_in_every_state(make, states, host):
 
 # Which control has the focus after so many tabs, the keys to press there, and what the trait then is.
 KEYS = {
+    "forces": [
+        ("temperature", [("ArrowLeft", 0.07), ("ArrowRight", 0.1), ("Home", 0.02), ("End", 1.0), ("ArrowLeft", 0.7)]),
+        ("normalize", [("ArrowDown", False), ("ArrowUp", True), ("ArrowDown", False)]),
+        ("lengths", [("End", [1.4, 0.9, 0.7, 1.3, 1.0, 0.6, 1.1]), ("ArrowLeft", [1.3, 0.9, 0.7, 1.3, 1.0, 0.6, 1.1])]),
+        ("arrows", [("ArrowDown", "forces"), ("ArrowUp", "shares")]),
+    ],
     "ghosts": [
         ("width", [("ArrowRight", 7), ("ArrowLeft", 6), ("End", 12), ("ArrowRight", 12), ("Home", 2), ("ArrowUp", 3)]),
         ("fixed", [("ArrowDown", True), ("ArrowUp", False), ("ArrowRight", True)]),
@@ -88,6 +94,24 @@ KEYS = {
     ],
     "flip": [("width", [("ArrowRight", 7), ("Home", 2), ("ArrowRight", 3), ("End", 12)])],
     "ties": [("width", [("ArrowLeft", 16), ("ArrowRight", 17), ("End", 40), ("Home", 3), ("ArrowRight", 4)])],
+    "gradient_shares": [
+        ("temperature", [("ArrowRight", 0.06), ("ArrowLeft", 0.05), ("End", 1.0), ("Home", 0.005), ("ArrowUp", 0.006)]),
+        ("width", [("ArrowLeft", 128), ("Home", 8), ("ArrowRight", 16), ("End", 256), ("ArrowDown", 128)]),
+        ("query", [("ArrowDown", 1), ("ArrowUp", 0), ("End", 1)]),
+    ],
+    "number_formats": [
+        ("temperature", [("ArrowRight", 0.016), ("ArrowLeft", 0.014), ("End", 1.0), ("Home", 0.005)]),
+        ("positive", [("ArrowRight", 0.701), ("ArrowLeft", 0.7), ("Home", 0.1), ("End", 1.0)]),
+        ("gap", [("ArrowRight", 0.002), ("Home", 0.0001), ("End", 0.05)]),
+    ],
+    "score_matrix": [
+        ("source", [("ArrowRight", "random"), ("ArrowLeft", "real")]),
+        ("colour", [("ArrowRight", "share"), ("ArrowLeft", "cosine")]),
+        ("width", [("ArrowLeft", 16), ("End", 64), ("Home", 2), ("ArrowRight", 4), ("ArrowUp", 8)]),
+        ("row", [("ArrowRight", 2), ("End", 8), ("ArrowLeft", 7), ("Home", 1)]),
+        ("temperature", [("ArrowRight", 0.07), ("Home", 0.01), ("End", 1.0), ("ArrowLeft", 0.5)]),
+        ("dimension", [("ArrowLeft", 32), ("Home", 2), ("ArrowRight", 4), ("End", 64)]),
+    ],
     "weight": [
         ("loss", [("ArrowDown", "LambdaLoss"), ("ArrowDown", "ListMLE"), ("ArrowUp", "LambdaLoss")]),
         (
@@ -117,8 +141,15 @@ def test_keyboard_alone_reaches_everything(make, host):
     assert hosted.page.evaluate("document.activeElement.textContent") == "Reset"
     press("Enter")
     assert hosted.get(*(trait for trait, _ in KEYS[figure.figure])) == first
-    press("Tab")
+    for _ in range(1 + hosted.page.locator("#figure .ll-handle").count()):
+        press("Tab")
     assert hosted.page.evaluate("document.querySelector('#figure').contains(document.activeElement)") is False
+
+
+# The trait of a figure's first slider, and what the slider says of it, where that is not the width.
+FIRST = {name: ("temperature", "τ = {:g}") for name in ("gradient_shares", "number_formats")}
+FIRST["forces"] = ("temperature", "{:g}")
+FIRST |= {"score_matrix": ("width", "{:,} pairs")}
 
 
 def test_controls_follow_traits(make, states, host):
@@ -128,8 +159,8 @@ def test_controls_follow_traits(make, states, host):
     for state in (states(figure)[-1], states(figure)[0]):
         hosted.put(**state)
         slider = hosted.page.locator("#figure input[type=range]").first
-        width = int(slider.get_attribute("aria-valuetext").removesuffix(" documents"))
-        assert width == figure.width
+        trait, says = FIRST.get(figure.figure, ("width", "{} documents"))
+        assert slider.get_attribute("aria-valuetext") == says.format(getattr(figure, trait))
         shown = hosted.page.locator("#figure .ll-value").first.text_content()
         assert shown == slider.get_attribute("aria-valuetext")
         for name in ("fixed", "loss"):
@@ -188,7 +219,7 @@ def test_two_on_one_page_and_none_left_behind(make, host):
     assert (counted["same"], counted["left"]) == (0, 0)
     assert counted["drawn"] > 20
     assert counted["ids"] >= 3
-    assert counted["radios"] in (0, 2)  # groups of radios do not mix
+    assert counted["radios"] % 2 == 0  # groups of radios do not mix
 
 
 def test_module_asks_its_host_for_nothing_else(make, host):
@@ -200,12 +231,13 @@ def test_module_asks_its_host_for_nothing_else(make, host):
       const el = document.createElement('div');
       const off = losslab.figures[model.get('figure')].render({ model: strict, el });
       document.querySelector('main').append(el);  // some hosts put it into the page only afterwards
-      await new Promise((done) => setTimeout(done, 100));
       const places = (root) => [...root.querySelectorAll('svg[role=img] text')].map((node) => node.dataset.key + node.style.transform);
-      const same = JSON.stringify(places(el)) === JSON.stringify(places(document.querySelector('#figure')));
+      const same = () => JSON.stringify(places(el)) === JSON.stringify(places(document.querySelector('#figure')));
+      for (let i = 0; i < 50; i++) await new Promise((done) => setTimeout(done, i > 1 && same() ? 0 : 100));
+      const alike = same();
       el.querySelector('button').click();
       off();
-      return { used: [...used].sort(), same };
+      return { used: [...used].sort(), same: alike };
     }""")
     assert used == {"used": ["get", "off", "on", "save_changes", "set"], "same": True}
 
@@ -263,12 +295,12 @@ def test_contrast_in_both_themes(make, states, host, theme, scheme):
     assert ink == ("rgb(206, 214, 221)" if dark else "rgb(34, 40, 50)")
 
 
-def test_motion_is_short_and_only_for_those_who_want_it(make, host):
+def test_motion_is_short_and_only_for_those_who_want_it(make, states, host):
     for wish, seconds in (("reduce", "0s"), ("no-preference", "0.18s")):
         figure = make()
         hosted = host(figure, reduced_motion=wish)
         assert hosted.page.query_selector("#figure svg.ll-still") is not None  # the first drawing does not move
-        hosted.put(width=getattr(figure, "widths", [9])[0])
+        hosted.put(**states(figure)[-1])
         style = "node => [getComputedStyle(node).transitionDuration, getComputedStyle(node).animationName]"
         duration, animation = hosted.page.eval_on_selector("#figure svg[role=img] > path[data-key]", style)
         assert duration.split(", ")[0] == seconds
@@ -315,11 +347,13 @@ def test_redraw_is_within_a_frame(make, host, record_property):
     """
     figure = make()
     hosted = host(figure)
-    last = {"ghosts": (12, 11), "flip": (12, 11), "ties": (37, 36), "weight": (4, 3)}[figure.figure]
+    last = {"ghosts": (12, 11), "flip": (12, 11), "ties": (37, 36), "weight": (4, 3), "gradient_shares": (12, 11)}
+    last = {**last, "forces": (4, 5), "number_formats": (12, 11), "score_matrix": (5, 4)}[figure.figure]
     rounds = []
     for _ in range(3):  # the machine may be busy with something else: the best of three
         got = hosted.page.evaluate(SPEED, ["#figure input[type=range]", list(last)])
-        assert got["later"] == 0  # the input event's own handler does all of it
+        if figure.figure != "score_matrix":  # whose map follows from its worker
+            assert got["later"] == 0  # the input event's own handler does all of it
         rounds.append((got["draw"], got["frame"], max(20, got["empty"] + 4)))
         draw, frame, limit = rounds[-1]
         if draw <= 4 and frame <= limit:
