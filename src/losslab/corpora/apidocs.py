@@ -34,8 +34,8 @@ COLUMNS = ("name", "query", "document", "split", "component", "nearest_query", "
 HASH_LENGTH = 16  # hexadecimal digits of the SHA-256 that are kept: 64 bits
 NEAR = 0.9  # cosine above which two texts count as near-duplicates
 #: Package as it is imported, and as it is installed.
-DISTRIBUTIONS = {"numpy": "numpy", "scipy": "scipy", "torch": "torch", "sklearn": "scikit-learn"} | {
-    "matplotlib": "matplotlib"
+DISTRIBUTIONS = {name: name for name in ("numpy", "scipy", "torch", "sklearn", "matplotlib")} | {
+    "sklearn": "scikit-learn"
 }
 REMEDY = "check data/apidocs out again, or make it anew with: python -m losslab.corpora.build_apidocs"
 

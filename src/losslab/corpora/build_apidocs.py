@@ -27,7 +27,7 @@ from losslab.corpora.apidocs import COLUMNS, DISTRIBUTIONS, NEAR, SPLITS, Split,
 from losslab.corpora.encoders import Encoder
 from losslab.corpora.files import as_npz, replace_file
 from losslab.corpora.harvest import Pair, harvest
-from losslab.corpora.models import MINILM, ModelUnavailable
+from losslab.corpora.models import MINILM, Unavailable
 
 SHARES = {"train": 0.60, "validation": 0.15, "test": 0.25}
 BLOCK = 1024  # rows of the cosine matrix held at a time
@@ -168,7 +168,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sha256 = MINILM.sha256 if arguments.model else None
         encoder = Encoder(source, sha256=sha256, max_seq_length=MINILM.max_seq_length, precision=arguments.precision)
         record = build(arguments.out, encoder)
-    except (ModelUnavailable, ValueError, OSError) as problem:
+    except (Unavailable, ValueError, OSError) as problem:
         print(f"build_apidocs: {problem}", file=sys.stderr)
         return 1
     print(f"{record['pairs']} pairs in {arguments.out}")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from losslab.corpora.files import cache_folder, sha256_of
-from losslab.corpora.models import KNOWN, MINILM, TIMEOUT, WEIGHTS, ModelUnavailable, Pinned, check_weights, locate
+from losslab.corpora.models import KNOWN, MINILM, TIMEOUT, WEIGHTS, Pinned, Unavailable, check_weights, locate
 from losslab.corpora.store import EmbeddingStore
 from losslab.device import pick_device
 
@@ -94,7 +94,7 @@ class Encoder:
         ------
         ValueError
             No texts, one that is no string, or a vector that is not finite.
-        ModelUnavailable
+        Unavailable
             The model is needed and cannot be had.
         """
         if isinstance(texts, str) or not texts or not all(isinstance(text, str) for text in texts):
@@ -132,7 +132,7 @@ class Encoder:
                 from sentence_transformers import SentenceTransformer
                 from transformers.utils import logging
             except ImportError as problem:
-                raise ModelUnavailable(f"{problem}; encoding needs: pip install 'losslab[libraries]'") from None
+                raise Unavailable(f"{problem}; encoding needs: pip install 'losslab[libraries]'") from None
             logging.disable_progress_bar()  # type: ignore[no-untyped-call]
             try:
                 model = SentenceTransformer(str(self._folder), device=str(pick_device()), local_files_only=True)

@@ -10,7 +10,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,8 +72,8 @@ MINILM = Pinned(
 KNOWN: Mapping[str, Pinned] = {MINILM.name: MINILM}
 
 
-class ModelUnavailable(RuntimeError):  # noqa: N818 (it is not an error in the code, but a state of the world)
-    """The model is neither here nor to be had; the message says in one line what was tried and what to do."""
+class Unavailable(RuntimeError):  # noqa: N818 (it is not an error in the code, but a state of the world)
+    """A model or data set is neither here nor to be had; the message says in one line what was tried and what to do."""
 
 
 def locate(pinned: Pinned, *, timeout: float = TIMEOUT) -> Path:
@@ -87,7 +88,7 @@ def locate(pinned: Pinned, *, timeout: float = TIMEOUT) -> Path:
 
     Raises
     ------
-    ModelUnavailable
+    Unavailable
         The hub cannot be reached, hangs, or answers with an error. One line.
     ValueError
         The weights are not the pinned ones.
@@ -131,41 +132,25 @@ def download(pinned: Pinned, target: Path, *, timeout: float = TIMEOUT) -> None:
 
     Raises
     ------
-    ModelUnavailable, ValueError
+    Unavailable, ValueError
         As for `locate`.
     """
-    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
-        raise ModelUnavailable(f"{pinned.name} is not here and HF_HUB_OFFLINE is set; {_remedy(pinned)}")
-    try:
-        import httpx
-        from huggingface_hub import constants, hf_hub_url
-    except ImportError as problem:
-        raise ModelUnavailable(f"{problem}; encoding needs: pip install 'losslab[libraries]'") from None
-    endpoint = os.environ.get("HF_ENDPOINT") or constants.ENDPOINT
+    what = f"the model {pinned.name}"
+    endpoint = _hub(what, _remedy(pinned))
+    import httpx
+
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetching-") as temporary:
         folder = Path(temporary) / "model"
-        try:
-            with httpx.Client(follow_redirects=True, timeout=timeout) as client:
-                for name in pinned.files:
-                    path = folder / name
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    url = hf_hub_url(pinned.name, name, revision=pinned.revision, endpoint=endpoint)
-                    _fetch(client, url, path, f"{pinned.name.split('/')[-1]}/{name}")
-        except httpx.HTTPStatusError as problem:
-            status = problem.response.status_code
-            raise ModelUnavailable(
-                f"the hub answered {status} for {name} of {pinned.name} at revision {pinned.revision[:8]}; "
-                + _remedy(pinned)
-            ) from None
-        except httpx.TimeoutException:
-            raise ModelUnavailable(
-                f"the hub sent nothing for {timeout:g} s while {name} of {pinned.name} was fetched; {_remedy(pinned)}"
-            ) from None
-        except httpx.HTTPError as problem:
-            raise ModelUnavailable(
-                f"the hub cannot be reached for {pinned.name} ({type(problem).__name__}); {_remedy(pinned)}"
-            ) from None
+        with (
+            _one_line(what, timeout, _remedy(pinned)),
+            httpx.Client(follow_redirects=True, timeout=timeout) as client,
+        ):
+            for name in pinned.files:
+                path = folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                url = f"{endpoint}/{pinned.name}/resolve/{pinned.revision}/{name}"
+                _fetch(client, url, path, f"{pinned.name.split('/')[-1]}/{name}")
         check_weights(folder, pinned.sha256, "nothing was kept; try again, or use another source")
         try:
             folder.replace(target)
@@ -173,6 +158,50 @@ def download(pinned: Pinned, target: Path, *, timeout: float = TIMEOUT) -> None:
             if not target.is_dir():
                 raise
             shutil.rmtree(folder)
+
+
+def hub_answers(path: str, what: str, timeout: float, remedy: str) -> None:
+    """Ask the hub one small question before anything long is begun.
+
+    Raises
+    ------
+    Unavailable
+        It cannot be reached, says nothing for ``timeout`` seconds, or answers with an error.
+    """
+    endpoint = _hub(what, remedy)
+    import httpx
+
+    with _one_line(what, timeout, remedy):
+        httpx.get(f"{endpoint}/{path}", timeout=timeout, follow_redirects=True).raise_for_status()
+
+
+def _hub(what: str, remedy: str) -> str:
+    """Address of the hub, without a slash at its end."""
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+        raise Unavailable(f"{what} is not here and HF_HUB_OFFLINE is set; {remedy}")
+    try:
+        import httpx  # noqa: F401 (what fetches, and no dependency of ours)
+        from huggingface_hub import constants
+    except ImportError as problem:
+        raise Unavailable(f"{problem}; {what} needs: pip install 'losslab[libraries]'") from None
+    return (os.environ.get("HF_ENDPOINT") or constants.ENDPOINT).rstrip("/")
+
+
+@contextmanager
+def _one_line(what: str, timeout: float, remedy: str) -> Iterator[None]:
+    """Whatever the hub does wrong inside the block becomes one line."""
+    import httpx
+
+    try:
+        yield
+    except httpx.HTTPStatusError as problem:
+        status = problem.response.status_code
+        raise Unavailable(f"the hub answered {status} when asked for {what}; {remedy}") from None
+    except httpx.TimeoutException:
+        raise Unavailable(f"the hub was silent for {timeout:g} s when asked for {what}; {remedy}") from None
+    except (httpx.HTTPError, httpx.InvalidURL) as problem:
+        reason = type(problem).__name__
+        raise Unavailable(f"the hub could not be reached, or broke off, for {what} ({reason}); {remedy}") from None
 
 
 def _fetch(client, url: str, path: Path, label: str) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
