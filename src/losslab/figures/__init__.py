@@ -11,6 +11,9 @@ from losslab.figures.flip import Flip
 from losslab.figures.forces import Forces
 from losslab.figures.ghosts import GhostDocuments
 from losslab.figures.gradient_shares import GradientShares
+from losslab.figures.number_formats import NumberFormats
+from losslab.figures.score_gap import ScoreGap
+from losslab.figures.score_matrix import ScoreMatrix
 from losslab.figures.ties import TieOrder
 from losslab.figures.weight import WeightAndDirection
 
@@ -22,6 +25,9 @@ __all__ = [
     "Forces",
     "GhostDocuments",
     "GradientShares",
+    "NumberFormats",
+    "ScoreGap",
+    "ScoreMatrix",
     "TieOrder",
     "WeightAndDirection",
     "bundle",

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from losslab.figures._numbers import percent
-from losslab.figures._sheet import BIG, TEXT, Sheet, linear, logarithmic, measure
+from losslab.figures._sheet import BIG, TEXT, Sheet, linear, logarithmic, measure, spread
 from losslab.figures._temperature import FINE, TEMPERATURES
 
-_GUTTER = 48
+_GUTTER = 56
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,13 @@ def portion(share: float) -> str:
     if 0 < share < 0.0005:
         return "<0.1%"
     return ">99.9%" if 0.9995 <= share < 1 else percent(share)
+
+
+def balance(labels: Sequence[tuple[float, float]], low: float, high: float, gap: float = 12) -> list[float]:
+    """`spread`, but labels that are pushed apart give way to both sides."""
+    turned = [(low + high - centre, width) for centre, width in reversed(labels)]
+    left = reversed(spread(turned, low, high, gap))
+    return [(x + low + high - y) / 2 for x, y in zip(spread(labels, low, high, gap), left, strict=True)]
 
 
 def facts(sheet: Sheet, y: float, given: Sequence[tuple[str, str, str]]) -> float:

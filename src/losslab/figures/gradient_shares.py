@@ -220,7 +220,7 @@ class GradientShares(Figure):
             0,
             [
                 ("Loss (nats)", num(row.loss, 3), f"ln {width} = {num(log(width), 3)} if it knew nothing"),
-                ("Positive’s probability p", plots.portion(float(row.probabilities[0])), rank),
+                ("p of the positive", plots.portion(float(row.probabilities[0])), rank),
                 ("Push on the negatives", brief(float(-row.gradient[0])), "(1 − p)/τ, shared out below"),
             ],
         )

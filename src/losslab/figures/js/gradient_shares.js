@@ -104,14 +104,14 @@ function draw(base) {
   const n = bars.length, lost = 1 - row.probabilities[0];
   let y = drawFacts(view, 0, [
     { key: "loss", title: "Loss (nats)", value: num(row.loss, 3), note: `ln ${width} = ${num(Math.log(width), 3)} if it knew nothing` },
-    { key: "chance", title: "Positive’s probability p", value: portion(row.probabilities[0]), note: `rank ${row.rank} of ${width}, cosine ${num(positive, 3)}` },
+    { key: "chance", title: "p of the positive", value: portion(row.probabilities[0]), note: `rank ${row.rank} of ${width}, cosine ${num(positive, 3)}` },
     { key: "push", title: "Push on the negatives", value: brief(-row.gradient[0]), note: "(1 − p)/τ, shared out below" },
   ]);
   y = drawBars(view, y + 30) + 34;
   const breadth = wide ? room * 0.47 : room, given = curves(view);
   const below = drawCurves(view, {
     id: "eff", title: "Effective number of negatives", note: `from 1 as τ → 0 to ${n} as τ → ∞`,
-    x: 0, y, breadth, lines: wide && wrong ? 2 : 1, gutter: 48,
+    x: 0, y, breadth, lines: wide && wrong ? 2 : 1, gutter: 56,
     curves: [{
       key: "n", name: "exp(entropy of the shares)", value: brief(row.effective), line: "ll-line-ink", look: "ll-is-ink",
       values: given.effective, now: row.effective,
@@ -124,11 +124,11 @@ function draw(base) {
   }];
   if (wrong) pair.push({
     key: "wrong", name: wrong === hardest ? "which is really right" : "the one that is really right", value: portion(wrong.share),
-    line: "ll-line-wrong ll-dashed", look: "ll-is-wrong", square: true, values: given.mislabelled, now: wrong.share,
+    line: "ll-line-wrong ll-broken", look: "ll-is-wrong", square: true, values: given.mislabelled, now: wrong.share,
   });
   const height = drawCurves(view, {
     id: "share", title: "Share of the hardest", note: `from 100% as τ → 0 to 1/${n} as τ → ∞`,
-    x: wide ? room - breadth : 0, y: wide ? y : below + 34, breadth, lines: wrong || wide ? pair.length : 1, gutter: 48, curves: pair,
+    x: wide ? room - breadth : 0, y: wide ? y : below + 34, breadth, lines: wrong || wide ? pair.length : 1, gutter: 56, curves: pair,
     domain: [1, 0], ticks: [0, 0.25, 0.5, 0.75, 1], limits: [[1, ""], [1 / n, `1/${n}`]], show: (t) => percent(t, 0),
   });
   return { height, says: sentence(view), temperature };

@@ -1,10 +1,17 @@
 /** Parts of the temperature figures: numbers in large, and curves against the temperature with the point that now holds. */
-import { NOTE, SIZE, axis, linear, logarithmic, percent } from "./kit.js";
+import { NOTE, SIZE, axis, linear, logarithmic, percent, spread } from "./kit.js";
 import { FINE, TEMPERATURES } from "./temperature.js";
 
 /** A share of 1 as a percentage that rounds neither something to nothing nor nearly all to all. */
 export const portion = (share) =>
   share > 0 && share < 0.0005 ? "<0.1%" : share < 1 && share >= 0.9995 ? ">99.9%" : percent(share);
+
+/** `spread`, but labels that are pushed apart give way to both sides: halfway between a push to the right and one to the left. */
+export function balance(labels, lo, hi, gap = 12) {
+  const turned = labels.map(({ x, width }) => ({ x: lo + hi - x, width })).reverse();
+  const left = spread(turned, lo, hi, gap).reverse();
+  return spread(labels, lo, hi, gap).map((x, i) => (x + lo + hi - left[i]) / 2);
+}
 
 /**
  * Numbers in large, each with its title and a note: side by side, or where that is too tight below each other. Returns the y below.
@@ -13,14 +20,14 @@ export const portion = (share) =>
  * @param {{key: string, title: string, value: string, note: string, look?: string}[]} facts
  */
 export function drawFacts({ ink, room }, y, facts) {
-  const wide = room >= 600, pitch = room / facts.length;
+  const wide = room >= 700, pitch = room / facts.length;
   facts.forEach(({ key, title, value, note, look = "" }, i) => {
-    const [x, top] = wide ? [i * pitch, y] : [0, y + 58 * i];
-    ink.text(`${key}-title`, x, top + 14, title, "ll-strong");
-    ink.text(`${key}-note`, x, top + (wide ? 74 : 35), note, NOTE);
-    ink.text(key, wide ? x : room, top + (wide ? 51 : 30), value, `ll-big ${look}`, wide ? "start" : "end");
+    const [x, top] = wide ? [i * pitch, y] : [0, y + 72 * i];
+    ink.text(`${key}-title`, x, top + (wide ? 14 : 28), title, "ll-strong");
+    ink.text(`${key}-note`, x, top + (wide ? 74 : 50), note, NOTE);
+    ink.text(key, wide ? x : room, top + (wide ? 51 : 32), value, `ll-big ${look}`, wide ? "start" : "end");
   });
-  return wide ? y + 78 : y + 58 * facts.length - 18;
+  return wide ? y + 78 : y + 72 * facts.length - 18;
 }
 
 /** Points of a curve's mark: a filled circle, or a diamond where a second curve must differ by more than its colour. */
