@@ -148,10 +148,7 @@ class Forces(Figure):
         for point in [] if self.normalize else place:
             sheet.line([(middle, middle), point], "spoke")
         sheet.dot(middle, middle, 2.5, "muted")
-        about, low = ("every vector has length 1", middle + 24) if self.normalize else ("length 1", middle + unit + 18)
-        sheet.text(middle, low, about, colour="muted", anchor="middle", halo=True)
-        half = measure(about) / 2
-        boxes: list[Box] = [(middle - half, low - 13, middle + half, low + 3)]
+        boxes: list[Box] = []
 
         def arrow(force: Floats) -> tuple[Point, Point]:
             (px, py), long = place[0], hypot(*force) * reach
@@ -192,8 +189,12 @@ class Forces(Figure):
             size = 11 if k == 0 else _MARK / 2
             _mark(sheet, k, x, y, size)
             boxes.append((x - 15, y - 15, x + 15, y + 15))
+        about = "every vector has length 1" if self.normalize else "length 1"
+        texts.append((about, "muted"))
+        low = middle if self.normalize else middle + unit
+        labels.append(Label(middle, low, 0, 1, 10, measure(about) + 8))
         for (text, colour), (x, y) in zip(texts, besides(labels, boxes, (0, 0, side, side)), strict=True):
-            sheet.text(x, y + 4.5, text, strong=True, colour=colour, anchor="middle", halo=True)
+            sheet.text(x, y + 4.5, text, strong=text != about, colour=colour, anchor="middle", halo=True)
 
     def _list(self, sheet: Sheet, now: Pulls, x: float, y: float, breadth: float) -> None:
         """Draw each document's score, probability and part of the push."""
@@ -232,7 +233,7 @@ class Forces(Figure):
         start = max(*losses, log(len(self.angles) - 1))
         gap = next(s for s in (0.5, 1, 2, 5, 10, 20, 50, 100) if start / s <= 3)
         top = ceil(start / gap) * gap
-        sy, left = linear((top, 0), (y + 32, y + 112)), x + 30
+        sy, left = linear((top, 0), (y + 32, y + 112)), x + 34
         sx = linear((0, LONGEST), (left, x + breadth - 8))
         ticks = [gap * i for i in range(round(top / gap) + 1)]
         sheet.levels(sy, ticks, left, x + breadth, lambda t: f"{t:g}")

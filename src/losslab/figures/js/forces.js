@@ -52,8 +52,6 @@ function drawPlane(view, plane) {
     ink(`spoke-${k}`, "path", { d: `M${cx} ${cy}L${ex} ${ey}`, class: "ll-spoke" });
   });
   ink("middle", "circle", { cx, cy, r: 2.5, class: "ll-is-other" });
-  const about = normalize ? "every vector has length 1" : "length 1";
-  ink.text("circle-name", cx, normalize ? cy + 24 : cy + unit + 18, about, `${NOTE} ll-halo`, "middle");
 
   const inside = (value, low, high) => Math.min(high - 4, Math.max(low + 4, value));
   /** An arrow from the query's rim, as long as the force; none where it would be shorter than a pixel. */
@@ -95,11 +93,11 @@ function drawPlane(view, plane) {
     const [px, py] = place[k];
     return { key: `word-${k}`, text: nameOf(k), look: k ? "ll-is-best" : "", x: px, y: py, dx: px - cx, dy: py - cy, clear: 17, width: measure(nameOf(k), SIZE.small, 600) + 8 };
   });
-  const about0 = measure(about) / 2, aboutY = (normalize ? cy + 24 : cy + unit + 18) - 5;
-  boxes.push([cx - about0, aboutY - 8, cx + about0, aboutY + 8]);
-  const all = [...words, ...labels];
+  const about = normalize ? "every vector has length 1" : "length 1";
+  const rim = { key: "circle-name", text: about, look: "ll-muted", plain: true, x: cx, y: normalize ? cy : cy + unit, dx: 0, dy: 1, clear: 10, width: measure(about) + 8 };
+  const all = [...words, ...labels, rim];
   besides(all, boxes, [x, y, x + side, y + side]).forEach(([mx, my], i) => {
-    ink.text(all[i].key, mx, my + 4.5, all[i].text, `ll-small ll-strong ll-halo ${all[i].look}`, "middle");
+    ink.text(all[i].key, mx, my + 4.5, all[i].text, `ll-small ${all[i].plain ? "" : "ll-strong"} ll-halo ${all[i].look}`, "middle");
   });
   return place;
 }
@@ -139,7 +137,7 @@ function drawScaling(view, x, y, breadth) {
   const start = Math.max(...losses, Math.log(angles.length - 1)), step = [0.5, 1, 2, 5, 10, 20, 50, 100].find((s) => start / s <= 3);
   const top = Math.ceil(start / step) * step, ticks = [];
   for (let tick = 0; tick <= top + 1e-9; tick += step) ticks.push(tick);
-  const sy = linear([top, 0], [y + 32, y + 112]), left = x + 30, sx = linear([0, LONGEST], [left, x + breadth - 8]);
+  const sy = linear([top, 0], [y + 32, y + 112]), left = x + 34, sx = linear([0, LONGEST], [left, x + breadth - 8]);
   axis(ink, "scaling-y", { side: "left", scale: sy, ticks, at: left, to: x + breadth });
   axis(ink, "scaling-x", { side: "bottom", scale: sx, ticks: [0, 0.5, 1], at: y + 112 });
   ink.text("scaling-x-name", x + breadth, y + 132, "length", NOTE, "end");
@@ -227,7 +225,7 @@ const length = (link) => {
     input.setAttribute("aria-valuetext", value.textContent);
   };
   for (const trait of ["normalize", "chosen", "lengths"]) link.watch(trait, show);
-  return html("div", { class: "ll-control" }, name, value, input);
+  return html("div", { class: "ll-control ll-told" }, name, value, input);
 };
 
 /** Sentences as long as any: the longest words, the widest numbers. */
