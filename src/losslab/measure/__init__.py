@@ -13,6 +13,11 @@ NAMES = {
     "listwise-ties": "losslab.measure.listwise_ties",
     "mistake-sweep": "losslab.measure.mistake_sweep",
     "list-mle-speed": "losslab.measure.list_mle_speed",
+    "info-nce-speed": "losslab.measure.info_nce_speed",
+    "temperature": "losslab.measure.temperature",
+    "batch-width": "losslab.measure.batch_width",
+    "false-negatives": "losslab.measure.false_negatives",
+    "logit-resolution": "losslab.measure.logit_resolution",
 }
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,26 @@ from losslab.measure.record import Measurement, Progress, Row
 from losslab.mistakes import MISTAKES, Mistake
 
 SEEDS = 20
-OBJECTIVES = ("list_mle", "p_list_mle", "list_net")
+#: Our losses by kind, each the objective of its own name.
+OBJECTIVES = {
+    "listwise": ("list_mle", "p_list_mle", "list_net"),
+    "contrastive": ("info_nce", "multi_positive_info_nce", "graded_info_nce"),
+}
+
+
+@dataclass(frozen=True)
+class RightLoss:
+    """A loss that must keep every contract of its kind, the objective it must equal, and what it declares."""
+
+    loss: Callable[..., Any]
+    kind: str
+    against: str | None = None
+    declares: Mapping[str, Any] = field(default_factory=dict)
+
+    def check(self, contract: str, seed: int) -> str:
+        """The verdict of one contract."""
+        put = check(self.loss, self.kind, against=self.against, only=[contract], seed=seed, **self.declares)
+        return put.results[0].verdict
 
 
 def catch(mistake: Mistake, seed: int = 0) -> tuple[str, str]:
@@ -27,20 +47,32 @@ def catch(mistake: Mistake, seed: int = 0) -> tuple[str, str]:
     if mistake.property is not None:
         found = mistake.property(mistake.wrong, seed=seed)
         return ("kept", "") if found is None else ("broken", found)
-    report = check(mistake.wrong, mistake.kind, against=mistake.against, only=[mistake.breaks], seed=seed)
+    report = check(
+        mistake.wrong, mistake.kind, against=mistake.against, only=[mistake.breaks], seed=seed, **mistake.declares
+    )
     result = report[mistake.breaks]
     return result.verdict, str(result.counterexample or result.reason)
 
 
-def right_losses() -> dict[str, tuple[Callable[..., Any], str | None]]:
-    """Every loss that must keep every contract, by name, and the objective that it must equal."""
-    ours: dict[str, tuple[Callable[..., Any], str | None]] = {
-        name: (getattr(losslab.losses, name), name) for name in OBJECTIVES
+def right_losses() -> dict[str, RightLoss]:
+    """Every loss that must keep every contract, by name."""
+    ours = {
+        name: RightLoss(getattr(losslab.losses, name), kind, name)
+        for kind, names in OBJECTIVES.items()
+        for name in names
     }
+    variants: dict[str, dict[str, Any]] = {
+        "both directions": {"symmetric": True},
+        "dot products": {"normalize": False, "temperature": 1.0},
+        "hot, a value a query": {"temperature": 0.5, "reduction": "none"},
+    }
+    for name, options in variants.items():
+        loss = partial(losslab.losses.info_nce, **options)
+        ours[f"info_nce, {name}"] = RightLoss(loss, "contrastive", "info_nce")
     beside = {
-        f"{name}.right": (mistake.right, None)
+        f"{name}.right": RightLoss(mistake.right, mistake.kind, None, mistake.declares)
         for name, mistake in MISTAKES.items()
-        if mistake.kind == "listwise" and not isinstance(mistake.right, str)
+        if mistake.kind != "function" and not isinstance(mistake.right, str)
     }
     return ours | beside
 
@@ -67,12 +99,11 @@ def sweep(progress: Progress, seeds: int = SEEDS) -> Iterator[Row]:
             if mistake.property is not None:
                 found = partial(mistake.property, mistake.right, seed=seed)
                 yield row(f"{name}.right", mistake.breaks, seed, "kept", lambda f=found: "broken" if f() else "kept")  # type: ignore[misc]
-    for name, (loss, against) in right_losses().items():
+    for name, right in right_losses().items():
         progress(f"right loss {name}")
-        for contract in contracts_of("listwise", objective=against is not None):
+        for contract in contracts_of(right.kind, objective=right.against is not None):
             for seed in range(seeds if contract.random else 1):
-                put = partial(check, loss, against=against, only=[contract.id], seed=seed)
-                yield row(name, contract.id, seed, "kept", lambda p=put: p().results[0].verdict)  # type: ignore[misc]
+                yield row(name, contract.id, seed, "kept", partial(right.check, contract.id, seed))
 
 
 MEASUREMENT = Measurement(
