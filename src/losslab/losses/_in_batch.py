@@ -25,7 +25,7 @@ from losslab.losses._pairs import check_norms, fine_dtype
 #: Cells of the score matrix that are worked on at once where it is kept whole: 8 MB in float32, a cache's worth.
 BLOCK_CELLS = 2**21
 #: Rows that are normalised at once, in float64, so that no whole float64 copy of the embeddings is ever held.
-ROWS = 128
+ROWS = 512
 #: In float32 a score near 1 is off by some 1e-7, and a logit by 1 / temperature as much. From this temperature up, and
 #: for at least so many cells, that stays within 1e-5 of a gradient; everything else is computed in float64.
 LOWEST_TEMPERATURE, FEWEST_CELLS = 0.04, 2**15
@@ -52,11 +52,11 @@ class Options:
 
 @dataclass
 class Centred:
-    """Embeddings as they enter the scores: ``scale * embeddings / norms = rows + centre``."""
+    """Embeddings as they enter the scores: ``scale * factor * embeddings = rows + centre``."""
 
     rows: Tensor  # (n, d)
     centre: Tensor  # (d,) in fine precision
-    norms: Tensor | None  # (n,) in fine precision, where they were needed
+    factor: Tensor | None  # (n,) in fine precision, 1 / norm and 0 for a zero vector; None: not normalised
 
 
 def centred(embeddings: Tensor, scale: float, dtype: torch.dtype, options: Options, name: str) -> Centred:
@@ -65,33 +65,35 @@ def centred(embeddings: Tensor, scale: float, dtype: torch.dtype, options: Optio
     rows = torch.empty(embeddings.shape, dtype=dtype, device=embeddings.device)
     measured = options.normalize or options.validate
     norms = torch.empty(len(rows), dtype=fine, device=embeddings.device) if measured else None
+    factor = torch.empty_like(norms) if norms is not None and options.normalize else None
     centre = None
     for part in blocks(len(rows), ROWS):
         some = embeddings[part].to(fine, copy=True)
         if norms is not None:
             norms[part] = torch.linalg.vector_norm(some, dim=1)
-        some.mul_(scale * inverse(norms[part])[:, None] if norms is not None and options.normalize else scale)
+            if factor is not None:
+                factor[part] = inverse(norms[part])
+        some.mul_(scale if factor is None else (scale * factor[part])[:, None])
         centre = some.mean(0) if centre is None else centre
         rows[part] = some.sub_(centre)
     assert centre is not None
     if norms is not None and options.validate:
         check_norms(name, norms, normalize=options.normalize)
-    return Centred(rows, centre, norms if options.normalize else None)
+    return Centred(rows, centre, factor)
 
 
 def inverse(norms: Tensor) -> Tensor:
-    """1 / norm, and 1 where that is 0."""
-    return norms.where(norms > 0, 1).reciprocal_()
+    """1 / norm, and 0 where that is 0."""
+    return norms.reciprocal().masked_fill_(norms == 0, 0)
 
 
-def through_norm(gradient: Tensor, embeddings: Tensor, norms: Tensor | None, scale: float = 1) -> Tensor:
+def through_norm(gradient: Tensor, embeddings: Tensor, factor: Tensor | None, scale: float = 1) -> Tensor:
     """Gradient by embeddings, given that by unit rows: what lies along them drops out. ``gradient`` is used up."""
-    if norms is None:
-        return gradient.mul_(scale)
-    embeddings, per_norm = embeddings.to(gradient.dtype), inverse(norms)
-    along = (embeddings * gradient).sum(-1) * per_norm.square().to(gradient.dtype)
-    gradient.addcmul_(embeddings, along[..., None], value=-1)
-    return gradient.mul_((scale * per_norm[..., None]).to(gradient.dtype))
+    if factor is None:
+        return gradient if scale == 1 else gradient.mul_(scale)
+    embeddings, factor = embeddings.to(gradient.dtype), factor.to(gradient.dtype)[..., None]
+    along = (embeddings * gradient).sum(-1, keepdim=True).mul_(factor).mul_(factor)
+    return gradient.addcmul_(embeddings, along, value=-1).mul_(factor if scale == 1 else factor * scale)
 
 
 def blocks(rows: int, size: int) -> Iterator[slice]:
@@ -125,21 +127,31 @@ class Batch:
             self.by_query = self.q.rows @ centre.to(self.dtype) + self.q.centre.dot(centre).to(self.dtype)
             self.column_positives = self.positives + self.by_query
 
+    def set_aside(self) -> list[Tensor | None]:
+        """Let go of all that is large, for autograd to hold as long as it has to, and give it."""
+        large = [self.queries, self.documents, self.negatives, self.hard, self.hard_mask, self.q.rows, self.d.rows]
+        self.take_back([None] * len(large))
+        return large
+
+    def take_back(self, large: list[Any]) -> None:
+        """Undo `set_aside`."""
+        self.queries, self.documents, self.negatives, self.hard, self.hard_mask, self.q.rows, self.d.rows = large
+
     @property
     def block_rows(self) -> int:
         """Rows of a block."""
         return self.options.chunk_size or max(1, BLOCK_CELLS // len(self.documents))
 
-    def scores(self, part: slice, out: Tensor | None = None) -> Tensor:
+    def scores(self, part: slice) -> Tensor:
         """Logits of some queries against all documents, (n, M): -inf at positives and at negatives not allowed."""
-        scores = torch.mm(self.q.rows[part], self.d.rows.T, out=out).add_(self.by_document)
+        scores = torch.mm(self.q.rows[part], self.d.rows.T).add_(self.by_document)
         if self.negatives is not None:
             scores.masked_fill_(~self.negatives[part], -torch.inf)
         scores.diagonal(part.start + self.options.offset).fill_(-torch.inf)
         return scores
 
     def hard_block(self, part: slice) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
-        """Hard negatives of some queries: as given with holes cleared, counted from c, norms, and logits (n, H)."""
+        """Hard negatives of some queries: as given with holes cleared, from c, 1 / norm, and logits (n, H)."""
         assert self.hard is not None
         fine, mask = self.d.centre.dtype, None if self.hard_mask is None else self.hard_mask[part]
         given = self.hard[part].to(fine)
@@ -148,12 +160,13 @@ class Batch:
         norms = torch.linalg.vector_norm(given, dim=-1)
         if self.options.validate:
             check_norms("hard_negatives", norms, normalize=self.options.normalize, used=mask)
-        unit = given * inverse(norms)[..., None] if self.options.normalize else given
+        factor = inverse(norms) if self.options.normalize else None
+        unit = given if factor is None else given * factor[..., None]
         rows = (unit - self.d.centre).to(self.dtype)
         logits = torch.einsum("nd,nhd->nh", self.whole_queries(part), rows)
         if mask is not None:
             logits = logits.masked_fill(~mask, -torch.inf)
-        return given, rows, norms if self.options.normalize else None, logits
+        return given, rows, factor, logits
 
     def whole_queries(self, part: slice) -> Tensor:
         """Scaled queries with their centre, (n, d)."""
@@ -215,16 +228,19 @@ class InBatch(torch.autograd.Function):
             if kept is not None and columns is None:
                 kept.diagonal(options.offset).copy_(-rows.rest)
             values = rows.losses() if columns is None else (rows.losses() + columns.losses()) / 2
-        ctx.save_for_backward(queries, documents, hard, negatives, hard_mask)
-        ctx.batch, ctx.kept, ctx.rows, ctx.columns = batch, kept, rows, columns
+        ctx.save_for_backward(kept, *batch.set_aside())
+        ctx.batch, ctx.rows, ctx.columns = batch, rows, columns
         return values
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
-        ctx.saved_tensors  # noqa: B018 - torch checks here that nobody changed them in place
+        kept, *large = ctx.saved_tensors
+        ctx.batch.take_back(large)
         with plain(grad):
-            return (*_gradients(ctx.batch, ctx.kept, ctx.rows, ctx.columns, grad), None, None, None)
+            gradients = _gradients(ctx.batch, kept, ctx.rows, ctx.columns, grad)
+        ctx.batch.set_aside()
+        return (*gradients, None, None, None)
 
 
 def _sum_rows(rows: Softmax, scores: Tensor, hard: Tensor | None, part: slice) -> None:
@@ -270,22 +286,22 @@ def _gradients(
         column_sums.addmv_(cells.T, weights)
         row_sums = None if columns is None else cells.sum(1, dtype=batch.d.centre.dtype)
         if batch.hard is not None and by_hard is not None:
-            given, hard_rows, norms, logits = batch.hard_block(part)
+            given, hard_rows, factor, logits = batch.hard_block(part)
             scale = grad[part] / rows.total[part] * (1 if columns is None else 0.5)
             share = (logits - rows.peak[part, None]).exp_().mul_(scale[:, None])
             raw += torch.einsum("nh,nhd->nd", share, hard_rows)
             pushed = (share[..., None] * batch.whole_queries(part)[:, None]).to(given.dtype)
-            by_hard[part] = through_norm(pushed, given, norms).to(by_hard.dtype)
+            by_hard[part] = through_norm(pushed, given, factor).to(by_hard.dtype)
             row_sums = None if row_sums is None else row_sums + share.sum(1)
         if row_sums is not None:  # in one direction alone they are 0
             raw.addcmul_(row_sums[:, None].to(raw.dtype), batch.d.centre.to(raw.dtype))
-        norms = None if batch.q.norms is None else batch.q.norms[part]
-        by_queries[part] = through_norm(raw, batch.queries[part], norms, 1 / batch.options.temperature)
+        factor = None if batch.q.factor is None else batch.q.factor[part]
+        by_queries[part] = through_norm(raw, batch.queries[part], factor, 1 / batch.options.temperature)
     by_documents.addcmul_(column_sums[:, None], batch.q.centre.to(batch.dtype))
-    result = by_documents if batch.documents.dtype == batch.dtype else torch.empty_like(batch.documents)
-    for part in blocks(len(result), ROWS):
-        norms = None if batch.d.norms is None else batch.d.norms[part]
-        result[part] = through_norm(by_documents[part], batch.documents[part], norms)
+    for part in blocks(len(by_documents), ROWS):
+        factor = None if batch.d.factor is None else batch.d.factor[part]
+        through_norm(by_documents[part], batch.documents[part], factor)
+    result = by_documents.to(batch.documents.dtype)
     return by_queries, result, by_hard
 
 
