@@ -2,7 +2,7 @@
 
 from losslab.retrieval.bootstrap import Interval, bootstrap_mean, paired_bootstrap
 from losslab.retrieval.evaluation import evaluate, evaluate_scores
+from losslab.retrieval.exact_search import search
 from losslab.retrieval.metrics import Ties
-from losslab.retrieval.search import search
 
 __all__ = ["Interval", "Ties", "bootstrap_mean", "evaluate", "evaluate_scores", "paired_bootstrap", "search"]

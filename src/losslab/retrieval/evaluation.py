@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from losslab.retrieval.exact_search import check_rows, score_chunks
 from losslab.retrieval.judgements import Judgements, Relevant, check_ids, read_judgements, tie_order
 from losslab.retrieval.metrics import Floats, Ranks, check_metrics, check_ties, per_query
-from losslab.retrieval.search import check_rows, score_chunks
 
 METRICS = ("nDCG@10", "MRR@10", "recall@100")
 FEW = 12  # right documents a query, on average, up to which counting is faster than sorting
@@ -63,11 +63,9 @@ def evaluate(
     queries, documents = check_rows(queries, documents)
     check_ids(query_ids, "query_ids", len(queries))
     judged = read_judgements(relevant, len(queries), len(documents), query_ids, document_ids)
-    order, place = _tie_places(document_ids, len(documents))
-    documents = documents[torch.from_numpy(order).to(documents.device)]
-    ranks = _join(
-        [_ranks(scores, start, judged, place) for start, scores in score_chunks(queries, documents, chunk_size)]
-    )
+    place = _tie_places(document_ids, len(documents)).to(documents.device)
+    chunks = score_chunks(queries, documents, chunk_size)
+    ranks = _join([_ranks(scores, start, judged, place) for start, scores in chunks])
     return {metric: per_query(metric, ranks, judged, how) for metric in chosen}
 
 
@@ -90,6 +88,8 @@ def evaluate_scores(
     """
     chosen, how = check_metrics(metrics), check_ties(ties)
     tensor = torch.from_numpy(scores) if isinstance(scores, np.ndarray) and scores.dtype.kind == "f" else scores
+    if chunk_size < 1:
+        raise ValueError(f"chunk_size must be at least 1, got {chunk_size}")
     if not isinstance(tensor, Tensor) or tensor.ndim != 2 or not tensor.is_floating_point() or not tensor.numel():
         seen = f"{getattr(scores, 'dtype', type(scores).__name__)} of shape {tuple(getattr(scores, 'shape', ()))}"
         raise ValueError(f"scores must be floating-point, of shape (queries, documents), not empty; got {seen}")
@@ -98,64 +98,59 @@ def evaluate_scores(
         raise ValueError(f"scores has NaN or +inf in {len(bad)} rows, the first is row {int(bad[0])}")
     check_ids(query_ids, "query_ids", len(tensor))
     judged = read_judgements(relevant, len(tensor), tensor.shape[1], query_ids, document_ids)
-    order, place = _tie_places(document_ids, tensor.shape[1])
-    columns = torch.from_numpy(order).to(tensor.device)
-    parts = [
-        _ranks(tensor[start : start + chunk_size].detach()[:, columns], start, judged, place)
-        for start in range(0, len(tensor), chunk_size)
-    ]
-    ranks = _join(parts)
+    place = _tie_places(document_ids, tensor.shape[1]).to(tensor.device)
+    starts = range(0, len(tensor), chunk_size)
+    ranks = _join([_ranks(tensor[start : start + chunk_size].detach(), start, judged, place) for start in starts])
     return {metric: per_query(metric, ranks, judged, how) for metric in chosen}
 
 
-def _tie_places(ids: Sequence[str] | None, documents: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows in tie order, and each row's place in it."""
+def _tie_places(ids: Sequence[str] | None, documents: int) -> Tensor:
+    """Each row's place in the order of equal scores, (N,)."""
     order = tie_order(ids, documents)
     place = np.empty_like(order)
     place[order] = np.arange(documents)
-    return order, place
+    return torch.from_numpy(place)
 
 
-def _ranks(scores: Tensor, start: int, judged: Judgements, place: NDArray[np.int64]) -> Ranks:
-    """Ranks of the right documents of the queries from ``start`` on, from scores (c, N) with columns in tie order."""
+def _ranks(scores: Tensor, start: int, judged: Judgements, place: Tensor) -> Ranks:
+    """Ranks of the right documents of the queries from ``start`` on, from their scores (c, N)."""
     first, last = np.searchsorted(judged.query, [start, start + len(scores)])
     rows = torch.from_numpy(judged.query[first:last] - start).to(scores.device)
-    columns = torch.from_numpy(place[judged.document[first:last]]).to(scores.device)
+    columns = torch.from_numpy(judged.document[first:last]).to(scores.device)
     find = _by_counting if len(rows) <= FEW * len(scores) else _by_sorting
-    above, tied, before = (each.cpu().numpy() for each in find(scores, rows, columns))
+    above, tied, before = (each.cpu().numpy() for each in find(scores, rows, columns, place))
     return Ranks(above, tied, before)
 
 
-def _by_counting(scores: Tensor, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _by_counting(scores: Tensor, rows: Tensor, columns: Tensor, place: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """One pass over a query's scores for each right document: nothing is sorted."""
     own = scores[rows, columns]
-    above, tied, before = (torch.empty_like(rows) for _ in range(3))
+    above, tied, before = (torch.zeros_like(rows) for _ in range(3))
     block = len(scores)  # as many at a time as the chunk has queries: the memory of one more chunk of scores
-    position = torch.arange(scores.shape[1], device=scores.device)
     for at in range(0, len(rows), block):
         part = slice(at, at + block)
         them, mine = scores[rows[part]], own[part, None]
-        above[part] = (them > mine).sum(1)
         equal = them == mine
+        above[part] = (them > mine).sum(1)
         tied[part] = equal.sum(1)
         shared = (tied[part] > 1).nonzero()[:, 0]
-        before[part] = 0
         if len(shared):
-            earlier = equal[shared] & (position < columns[part][shared, None])
-            before[part.start + shared] = earlier.sum(1)
+            earlier = equal[shared] & (place < place[columns[part][shared], None])
+            before[at + shared] = earlier.sum(1)
     return above, tied, before
 
 
-def _by_sorting(scores: Tensor, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _by_sorting(scores: Tensor, rows: Tensor, columns: Tensor, place: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """One stable sort of a query's scores for all its right documents."""
-    ordered, order = scores.sort(dim=1, descending=True, stable=True)
+    negative = torch.empty_like(scores)
+    negative[:, place] = -scores  # best first is now ascending, as searchsorted wants it, and ties stand in order
+    rising, order = negative.sort(dim=1, stable=True)
     rank = torch.empty_like(order)
     rank.scatter_(1, order, torch.arange(scores.shape[1], device=scores.device).expand_as(order))
-    rising = -ordered  # searchsorted wants them ascending
-    wanted = -scores
-    above = torch.searchsorted(rising, wanted, side="left")[rows, columns]
-    through = torch.searchsorted(rising, wanted, side="right")[rows, columns]
-    return above, through - above, rank[rows, columns] - above
+    above = torch.searchsorted(rising, negative, side="left")
+    through = torch.searchsorted(rising, negative, side="right")
+    at = (rows, place[columns])
+    return above[at], through[at] - above[at], rank[at] - above[at]
 
 
 def _join(parts: Sequence[Ranks]) -> Ranks:

@@ -178,7 +178,7 @@ def _from_lists(relevant: Any, queries: int, documents: int) -> _Triples:  # noq
         else:
             right = np.asarray(entry.cpu() if isinstance(entry, Tensor) else entry)
             gain = np.ones(right.shape, dtype=np.float64)
-        if right.ndim != 1 or (right.size and not all(isinstance(one, (int, np.integer)) for one in right.tolist())):
+        if right.ndim != 1 or (right.size and not all(type(one) is int for one in right.tolist())):
             raise ValueError(f"relevant[{row}] must be a list of whole row numbers, got {entry!r}")
         outside = [one for one in right.tolist() if not 0 <= one < documents]
         if outside:
