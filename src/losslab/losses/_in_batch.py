@@ -60,7 +60,7 @@ class Centred:
 
 
 def centred(embeddings: Tensor, scale: float, dtype: torch.dtype, options: Options, name: str) -> Centred:
-    """Check, normalise, scale, and count from the mean of the first rows; float64 in between, a few rows at a time."""
+    """Check, normalise, scale, and count from the mean of the first few; float64 in between, a block at a time."""
     fine = fine_dtype(embeddings)
     rows = torch.empty(embeddings.shape, dtype=dtype, device=embeddings.device)
     measured = options.normalize or options.validate
@@ -74,7 +74,7 @@ def centred(embeddings: Tensor, scale: float, dtype: torch.dtype, options: Optio
             if factor is not None:
                 factor[part] = inverse(norms[part])
         some.mul_(scale if factor is None else (scale * factor[part])[:, None])
-        centre = some.mean(0) if centre is None else centre
+        centre = some[:32].mean(0) if centre is None else centre
         rows[part] = some.sub_(centre)
     assert centre is not None
     if norms is not None and options.validate:
@@ -267,9 +267,9 @@ def _gradients(
     """Gradients by queries, documents and hard negatives."""
     grad = grad.to(batch.dtype)
     by_queries = torch.empty_like(batch.queries)
-    by_documents = torch.zeros_like(batch.d.rows)
+    by_documents = torch.empty_like(batch.d.rows)
     by_hard = None if batch.hard is None else torch.empty_like(batch.hard)
-    column_sums = torch.zeros_like(batch.by_document)  # of G, (M,)
+    column_sums = torch.empty_like(batch.by_document)  # of G, (M,)
     whole = kept is not None and columns is None
     for part in blocks(len(grad), len(grad) if whole else batch.block_rows):
         scores = batch.scores(part) if kept is None else kept[part]
@@ -282,8 +282,9 @@ def _gradients(
         else:
             weights, cells = torch.ones_like(grad[part]), _both_ways(batch, scores, rows, columns, grad, part)
         raw = torch.mm(cells, batch.d.rows).mul_(weights[:, None])
-        by_documents.addmm_(cells.T, batch.q.rows[part] * weights[:, None])
-        column_sums.addmv_(cells.T, weights)
+        add = 1 if part.start else 0  # to what the blocks before have left
+        by_documents.addmm_(cells.T, batch.q.rows[part] * weights[:, None], beta=add)
+        column_sums.addmv_(cells.T, weights, beta=add)
         row_sums = None if columns is None else cells.sum(1, dtype=batch.d.centre.dtype)
         if batch.hard is not None and by_hard is not None:
             given, hard_rows, factor, logits = batch.hard_block(part)

@@ -57,6 +57,12 @@ def check_positive(name: str, value: object) -> None:
         raise ValueError(f"{name} must be a finite number above 0, got {got}; usual ones lie between 0.01 and 1")
 
 
+def check_reals(name: str, value: object) -> None:
+    """Refuse what is not a finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {seen(value) if isinstance(value, Tensor) else value!r}")
+
+
 def check_chunk(chunk_size: object) -> None:
     """Refuse what is not a whole number of at least 1."""
     if isinstance(chunk_size, bool) or not isinstance(chunk_size, int) or chunk_size < 1:
@@ -151,8 +157,18 @@ def row_norms(embeddings: Tensor) -> Tensor:
 def unit_rows(embeddings: Tensor) -> Tensor:
     """Rows of length 1 in fine precision, differentiable; a zero vector stays zero and gets no gradient."""
     fine = embeddings.to(fine_dtype(embeddings))
-    norms: Tensor = torch.linalg.vector_norm(fine, dim=-1, keepdim=True)
-    return fine / norms.where(norms > 0, 1)
+    squares = fine.square().sum(-1, keepdim=True)
+    return fine * squares.where(squares > 0, 1).rsqrt()
+
+
+def scores(queries: Tensor, documents: Tensor, *, normalize: bool, validate: bool) -> Tensor:
+    """Cosines (or dot products) of every query with every document, (B, M), in fine precision, differentiable."""
+    if validate:
+        check_norms("queries", row_norms(queries), normalize=normalize)
+        check_norms("documents", row_norms(documents), normalize=normalize)
+    if normalize:
+        return unit_rows(queries) @ unit_rows(documents).T
+    return queries.to(fine_dtype(queries)) @ documents.to(fine_dtype(documents)).T
 
 
 def reduce_rows(values: Tensor, reduction: Reduction) -> Tensor:
