@@ -183,20 +183,70 @@ def score_data():
     }
 
 
-@pytest.fixture(params=["ghosts", "flip", "ties", "weight", "forces", "gradient_shares", "number_formats", "score_matrix"])
-def make(request, tie_data, weight_data, shares_data, score_data):
+@pytest.fixture(scope="session")
+def false_data():
+    """One query and 255 other documents, five of them right answers to it, and counts of them in batches up to 256 wide."""
+    random = np.random.default_rng(4)
+    cosines = np.clip(random.normal(0.15, 0.12, 255), -0.3, 0.6)
+    guides = np.clip(cosines + random.normal(0.05, 0.08, 255), -0.3, 0.75)
+    kinds = [""] * 255
+    right = [
+        (2, "duplicate", 0.71, 0.9),
+        (9, "summary", 0.73, 0.84),
+        (40, "near", 0.66, 0.8),
+        (100, "summary", 0.58, 0.71),
+    ]
+    for j, kind, cosine, guide in [*right, (201, "duplicate", 0.71, 0.9)]:
+        kinds[j], cosines[j], guides[j] = kind, cosine, guide
+    cosines[12], guides[12] = 0.68, 0.86  # a true negative that is hard for both
+    names = ["numpy.ma.MaskedArray.argsort", "scipy.sparse.linalg.spsolve_triangular", "torch.topk", "numpy.sort"]
+    widths, rate = [16, 32, 64, 128, 256], 0.0007
+    chance = [1 - (1 - 0.6 * rate) ** (width - 1) for width in widths]
+    return {
+        "query": "matplotlib.axes.Axes.get_xticklabels",
+        "label": "Get the tick labels of the axis, as texts that can be set.",
+        "positive": 0.72,
+        "positive_guide": 0.9,
+        "names": [f"{names[j % 4]}_{j}" for j in range(255)],
+        "cosines": cosines,
+        "guides": guides,
+        "kinds": kinds,
+        "rate": rate,
+        "widths": widths,
+        "measured": chance,
+        "low": [0.4 * p for p in chance],
+        "high": [1.5 * p for p in chance],
+    }
+
+
+@pytest.fixture(
+    params=[
+        "ghosts",
+        "false_negatives",
+        "flip",
+        "ties",
+        "weight",
+        "forces",
+        "gradient_shares",
+        "number_formats",
+        "score_gap",
+        "score_matrix",
+    ]
+)
+def make(request, tie_data, weight_data, shares_data, score_data, false_data):
     """Build a figure, each in turn, in its first state or with other traits."""
-    data = {"ties": tie_data, "weight": weight_data, "gradient_shares": shares_data, "score_matrix": score_data}.get(
-        request.param, {}
-    )
+    data = {"ties": tie_data, "weight": weight_data, "gradient_shares": shares_data, "score_matrix": score_data}
+    data = {**data, "false_negatives": false_data}.get(request.param, {})
     kinds = [
         figures.GhostDocuments,
+        figures.FalseNegatives,
         figures.Flip,
         figures.TieOrder,
         figures.WeightAndDirection,
         figures.Forces,
         figures.GradientShares,
         figures.NumberFormats,
+        figures.ScoreGap,
         figures.ScoreMatrix,
     ]
     kind = next(kind for kind in kinds if request.param == kind.NAME)
@@ -230,6 +280,22 @@ def states(figure):
         return FORCES
     if figure.figure == "ties":
         return [{"width": width} for width in figure.widths]
+    if figure.figure == "false_negatives":
+        some = [
+            (128, "none", 0.7, 0.0),
+            (256, "none", 0.7, 0.0),
+            (2, "none", 0.7, 0.0),
+            (3, "exact", 0.7, 0.0),
+            (256, "exact", 0.7, 0.0),
+            (16, "threshold", 0.7, 0.0),
+            (256, "threshold", 0.2, 0.0),
+            (4, "threshold", 0.2, 0.5),
+            (256, "guide", 0.7, 0.0),
+            (256, "guide", 0.7, 0.01),
+            (64, "guide", 0.7, -0.1),
+            (192, "guide", 0.7, 0.5),
+        ]
+        return [dict(zip(("width", "mask", "threshold", "margin"), state, strict=True)) for state in some]
     if figure.figure == "score_matrix":
         some = [
             ("real", 32, 0.05, 64, 1, "cosine"),
@@ -260,9 +326,27 @@ def states(figure):
         some += [(1, 0.3, 16), (1, 1.0, 8), (1, 1.0, 256), (0, 0.1, 32), (1, 0.014, 64)]
         return [{"query": query, "temperature": t, "width": width} for query, t, width in some]
     if figure.figure == "number_formats":
-        some = [(0.005, 1.0, 0.05), (0.005, 0.999, 0.0001), (0.014, 0.7, 0.001), (0.014, 0.777, 0.02), (0.01, 0.125, 0.05)]
+        some = [
+            (0.005, 1.0, 0.05),
+            (0.005, 0.999, 0.0001),
+            (0.014, 0.7, 0.001),
+            (0.014, 0.777, 0.02),
+            (0.01, 0.125, 0.05),
+        ]
         some += [(0.05, 0.7, 0.05), (0.05, 0.333, 0.0002), (0.125, 0.9, 0.005), (0.3, 0.55, 0.01), (1.0, 0.123, 0.0001)]
-        return [{"temperature": t, "positive": positive, "gap": gap} for t, positive, gap in some + [(1.0, 0.1, 0.05)]]
+        return [{"temperature": t, "positive": positive, "gap": gap} for t, positive, gap in [*some, (1.0, 0.1, 0.05)]]
+    if figure.figure == "score_gap":
+        some = [(0.05, 0.7, 0.65, 0.75), (1.0, 0.7, 0.65, 0.75), (0.005, 0.7, 0.65, 0.69), (0.005, 1.0, 0.0, 0.5)]
+        some += [
+            (0.005, 0.0, 1.0, 1.0),
+            (0.01, 0.9, 0.91, 0.2),
+            (0.1, 0.5, 0.5, 0.5),
+            (0.3, 0.1, 0.9, 0.9),
+            (1.0, 0.0, 1.0, 0.0),
+        ]
+        some += [(0.02, 0.6, 0.64, 0.55), (0.16, 1.0, 0.99, 0.98)]
+        names = ("temperature", "positive", "negative", "mislabelled")
+        return [dict(zip(names, state, strict=True)) for state in some]
     return [{"loss": loss, "width": width} for loss in figure.names for width in figure.widths]
 
 

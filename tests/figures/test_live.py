@@ -104,6 +104,17 @@ KEYS = {
         ("positive", [("ArrowRight", 0.701), ("ArrowLeft", 0.7), ("Home", 0.1), ("End", 1.0)]),
         ("gap", [("ArrowRight", 0.002), ("Home", 0.0001), ("End", 0.05)]),
     ],
+    "score_gap": [
+        ("temperature", [("ArrowLeft", 0.04), ("End", 1.0), ("Home", 0.005), ("ArrowRight", 0.006)]),
+        ("positive", [("ArrowRight", 0.71), ("Home", 0.0), ("End", 1.0)]),
+        ("negative", [("ArrowRight", 0.66), ("ArrowLeft", 0.65)]),
+        ("mislabelled", [("ArrowLeft", 0.74), ("End", 1.0), ("Home", 0.0)]),
+    ],
+    "false_negatives": [
+        ("width", [("ArrowLeft", 96), ("Home", 2), ("ArrowRight", 3), ("End", 256)]),
+        ("mask", [("ArrowRight", "exact"), ("ArrowRight", "threshold"), ("ArrowRight", "guide")]),
+        ("margin", [("ArrowRight", 0.01), ("Home", -0.1), ("End", 0.5), ("ArrowLeft", 0.49)]),
+    ],
     "score_matrix": [
         ("source", [("ArrowRight", "random"), ("ArrowLeft", "real")]),
         ("colour", [("ArrowRight", "share"), ("ArrowLeft", "cosine")]),
@@ -147,7 +158,7 @@ def test_keyboard_alone_reaches_everything(make, host):
 
 
 # The trait of a figure's first slider, and what the slider says of it, where that is not the width.
-FIRST = {name: ("temperature", "τ = {:g}") for name in ("gradient_shares", "number_formats")}
+FIRST = dict.fromkeys(("gradient_shares", "number_formats", "score_gap"), ("temperature", "τ = {:g}"))
 FIRST["forces"] = ("temperature", "{:g}")
 FIRST |= {"score_matrix": ("width", "{:,} pairs")}
 
@@ -348,7 +359,8 @@ def test_redraw_is_within_a_frame(make, host, record_property):
     figure = make()
     hosted = host(figure)
     last = {"ghosts": (12, 11), "flip": (12, 11), "ties": (37, 36), "weight": (4, 3), "gradient_shares": (12, 11)}
-    last = {**last, "forces": (4, 5), "number_formats": (12, 11), "score_matrix": (5, 4)}[figure.figure]
+    last = {**last, "forces": (4, 5), "number_formats": (12, 11), "score_gap": (12, 11), "score_matrix": (5, 4)}
+    last = {**last, "false_negatives": (15, 14)}[figure.figure]
     rounds = []
     for _ in range(3):  # the machine may be busy with something else: the best of three
         got = hosted.page.evaluate(SPEED, ["#figure input[type=range]", list(last)])

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from losslab.figures._contrastive import Row, info_nce_row, log_sum_exp
 from losslab.figures._directions import Bytes, Floats, cosines, packed, quantised, random_pairs
-from losslab.figures._numbers import num, percent
+from losslab.figures._numbers import brief, num, percent
 from losslab.figures._sheet import BIG, TEXT, Sheet, fit, linear, logarithmic, measure, palette, spread
 from losslab.figures.base import Figure, FigureError, Whole
 
@@ -290,14 +290,18 @@ class ScoreMatrix(Figure):
         sheet.text(x, 14, fit(title, breadth, size=TEXT, strong=True), size=TEXT, strong=True)
         rank = f"row {self.row:,}: the positive has rank {row.rank:,} of {width:,}"
         sheet.text(x, 35, rank, colour="muted")
-        value, off = num(row.loss, 3), num(abs(now.blind - row.loss), 3)
+        value, off = num(row.loss, 3 if row.loss < 99.9995 else 1), num(abs(now.blind - row.loss), 2)
         sheet.text(x, 82, value, size=BIG, strong=True)
-        beside, worse = x + measure(value, BIG, strong=True) + 14, row.loss > now.blind and off != "0.000"
-        sheet.text(beside, 64, "loss of this row (nats)", colour="muted")
-        verdict = "as blind as ln B" if off == "0.000" else f"{off} {'above' if worse else 'below'} blind"
+        beside, worse = x + measure(value, BIG, strong=True) + 14, row.loss > now.blind and off != "0.00"
+        sheet.text(beside, 64, "loss (nats)", colour="muted")
+        verdict = (
+            "as blind as ln B"
+            if off == "0.00"
+            else f"{brief(abs(now.blind - row.loss))} {'above' if worse else 'below'} blind"
+        )
         sheet.text(beside, 82, verdict, strong=True, colour="wrong" if worse else "right")
         mean, right = self._batch_now
-        sheet.text(x, 108, f"batch: mean {num(mean, 3)}, right one first in {percent(right, 0)}")
+        sheet.text(x, 108, f"batch: mean {num(mean, 3)}, right first: {percent(right, 0)}")
 
         sheet.text(x, 144, "Who takes its softmax", size=TEXT, strong=True)
         shown = now.order[:_LISTED]
@@ -338,7 +342,7 @@ class ScoreMatrix(Figure):
         most = max(log(limit), mean, *(loss for _, loss in known))
         step = next((s for s in (1, 2, 5, 10, 20, 50) if most / s <= 5), 100)
         highest = step * ceil((most + 0.02 * step) / step)
-        left, right, top, bottom = x + 26, x + breadth - gutter, y + 28, y + height - 44
+        left, right, top, bottom = x + 36, x + breadth - gutter, y + 28, y + height - 44
         sx = logarithmic((2, max(limit, 4)), (left + 8, right))
         sy = linear((highest, 0), (top, bottom))
         sheet.text(x, y + 14, "Loss against batch width", size=TEXT, strong=True)
@@ -389,4 +393,4 @@ def _shades(*names: str) -> list[str]:
 
 def _portion(share: float) -> str:
     """Return a share in percent with two digits that count."""
-    return percent(share, 2 if share < 0.00995 else 1 if share < 0.0995 else 0)
+    return percent(share, 0 if share < 5e-5 else 2 if share < 0.00995 else 1 if share < 0.0995 else 0)

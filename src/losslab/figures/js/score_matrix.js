@@ -4,7 +4,7 @@
  * `temperature`, `dimension` (so many first entries of each vector, made unit length again), `row` (from 1), `colour`
  * ("cosine" or "share"), and the data: `embeddings`, `pairs`, `entries`, `names`.
  */
-import { NOTE, SIZE, axis, count, fit, linear, logarithmic, mount, num, percent, radios, range, spread, steps, uid } from "./kit.js";
+import { NOTE, SIZE, axis, brief, count, fit, linear, logarithmic, mount, num, percent, radios, range, spread, steps, uid } from "./kit.js";
 import { infoNceRow, logSumExp } from "./contrastive.js";
 import { randomPairs, rowCosines, unpack } from "./directions.js";
 import { backdrop, colours, onTheme, shades } from "./paint.js";
@@ -21,7 +21,7 @@ const widthsOf = (get) => [...WIDTHS.filter((w) => w < limitOf(get)), limitOf(ge
 const dimensionsOf = (get) => [...DIMENSIONS.filter((d) => d < get("entries")), get("entries")];
 
 /** A share in percent with two digits that count. */
-const portion = (p) => percent(p, p < 0.00995 ? 2 : p < 0.0995 ? 1 : 0);
+const portion = (p) => percent(p, p < 5e-5 ? 0 : p < 0.00995 ? 2 : p < 0.0995 ? 1 : 0);
 
 /** What the focused row holds for the traits. */
 function outcome(view) {
@@ -136,14 +136,14 @@ function drawRow(view, result, x, y, breadth) {
   const title = view.source === "real" ? view.names[at] || `Query ${at + 1}` : `Random direction ${count(at + 1)}`;
   ink.text("row-title", x, y + 14, fit(title, breadth, strong), "ll-strong");
   ink.text("row-note", x, y + 35, `row ${count(at + 1)}: the positive has rank ${count(row.rank)} of ${count(width)}`, NOTE);
-  const value = num(row.loss, 3), off = Math.abs(blind - row.loss), worse = num(row.loss, 3) > num(blind, 3) && row.loss > blind;
+  const value = num(row.loss, row.loss < 99.9995 ? 3 : 1), off = Math.abs(blind - row.loss), worse = row.loss > blind && num(off, 2) !== "0.00";
   ink.text("loss", x, y + 82, value, "ll-big");
   const beside = x + measure(value, SIZE.big, 600) + 14;
-  ink.text("loss-note", beside, y + 64, "loss of this row (nats)", NOTE);
-  const verdict = num(off, 3) === "0.000" ? "as blind as ln B" : `${num(off, 3)} ${worse ? "above" : "below"} blind`;
+  ink.text("loss-note", beside, y + 64, "loss (nats)", NOTE);
+  const verdict = num(off, 2) === "0.00" ? "as blind as ln B" : `${brief(off)} ${worse ? "above" : "below"} blind`;
   ink.text("loss-verdict", beside, y + 82, verdict, `ll-small ll-strong ${worse ? "ll-is-wrong" : "ll-is-right"}`);
   const fresh = painted.id === wished ? "" : "ll-muted";
-  const mean = painted.id ? `batch: mean ${num(painted.loss, 3)}, right one first in ${percent(painted.correct, 0)}` : "batch: being computed …";
+  const mean = painted.id ? `batch: mean ${num(painted.loss, 3)}, right first: ${percent(painted.correct, 0)}` : "batch: being computed …";
   ink.text("mean", x, y + 108, mean, `ll-small ${fresh}`);
 
   ink.text("takes-title", x, y + 144, "Who takes its softmax", "ll-strong");
@@ -173,7 +173,7 @@ function drawWidths(view, result, x, y, breadth, height) {
   const known = losses.filter(([, loss]) => loss !== null);
   const most = Math.max(Math.log(limit), painted.loss ?? 0, ...known.map(([, loss]) => loss));
   const step = [1, 2, 5, 10, 20, 50].find((s) => most / s <= 5) ?? 100, highest = step * Math.ceil((most + 0.02 * step) / step);
-  const left = x + 26, right = x + breadth - gutter, top = y + 28, bottom = y + height - 44;
+  const left = x + 36, right = x + breadth - gutter, top = y + 28, bottom = y + height - 44;
   const sx = logarithmic([2, Math.max(limit, 4)], [left + 8, right]), sy = linear([highest, 0], [top, bottom]);
   ink.text("widths-title", x, y + 14, "Loss against batch width", "ll-strong");
   const ticks = Array.from({ length: Math.round(highest / step) + 1 }, (_, i) => i * step);
@@ -200,7 +200,7 @@ function drawWidths(view, result, x, y, breadth, height) {
 }
 
 function draw(base) {
-  const { room } = base, wide = room >= 600;
+  const { room } = base, wide = room >= 680;
   const side = wide ? Math.min(384, Math.floor(room * 0.5)) : Math.min(room, 420);
   const result = outcome(base), view = { ...base, side, sharp: Math.min(2, Math.max(1, globalThis.devicePixelRatio || 1)) };
   view.wished = base.wish(view, result);
