@@ -143,6 +143,9 @@ class GradientShares(Figure):
     def _agree(self, proposal: dict[str, Any]) -> object:
         name, value = proposal["trait"].name, proposal["value"]
 
+        if name in _DATA and name != "names":  # of which only some are kept
+            self._keep(name, value)
+
         def get(key: str) -> Any:  # noqa: ANN401  # not before the tables it may be worked out from have been checked
             return value if key == name else getattr(self, key)
 
@@ -177,7 +180,6 @@ class GradientShares(Figure):
         if name == "names":
             seen = [_seen(row, widths, j) for row, j in zip(negatives, wrong, strict=True)]
             value = [[n if k in keep else "" for k, n in enumerate(row)] for row, keep in zip(names, seen, strict=True)]
-        if name in _DATA:
             self._keep(name, value)
         return value
 

@@ -180,16 +180,20 @@ class NumberFormats(Figure):
             verdict = f"both {_plain(row.high)}" if row.same else f"{_plain(row.apart)} apart"
             colour = "wrong" if row.same else "ink"
             sheet.text(sheet.width, line - 3, verdict, strong=True, colour=colour, anchor="end")
-            is_, exact = num(exp(row.apart), 3), num(exp(apart), 3)
+            is_, exact = (_ratio(exp(gap)) for gap in (row.apart, apart))
             odds = f"odds {exact}, as exact" if is_ == exact else f"odds {is_}, not {exact}"
-            if apart <= 20:
-                sheet.text(sheet.width, line + 16, odds, colour="muted", anchor="end")
+            sheet.text(sheet.width, line + 16, odds, colour="muted", anchor="end")
 
 
 def _plain(value: float) -> str:
     """A number with six digits that count and no zeros at its end."""
     digits = 6 if value < 1 else 5 if value < 10 else 4 if value < 100 else 3
     return num(value, digits).rstrip("0").rstrip(".")
+
+
+def _ratio(odds: float) -> str:
+    """Odds, to three digits after the point or to three that count."""
+    return num(odds, 3) if odds < 10 else brief(odds)
 
 
 def _power(exponent: int) -> str:

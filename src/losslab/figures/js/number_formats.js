@@ -16,6 +16,9 @@ const FINE = 4; // px: ticks closer than this are a band
 /** A number with six digits that count and no zeros at its end. */
 const plain = (value) => num(value, value < 1 ? 6 : value < 10 ? 5 : value < 100 ? 4 : 3).replace(/\.?0+$/, "");
 
+/** Odds, to three digits after the point or to three that count. */
+const ratio = (odds) => (odds < 10 ? num(odds, 3) : brief(odds));
+
 /** 2⁻² */
 const power = (e) => `2${String(e).replace(/./g, (sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)])}`;
 
@@ -89,12 +92,10 @@ function drawRulers(view, y) {
     ink.text(`${id}-name`, 0, base, name, "ll-strong ll-halo");
     ink.text(`${id}-note`, wide ? 0 : measure(`${name} `, SIZE.text, 600) + 4, wide ? line + 16 : base, note, HALO);
     ink(`${id}-line`, "path", { d: `M${left} ${line}H${right}`, class: "ll-zero" });
-    if (px < FINE) ink(`${id}-band`, "rect", { x: left, y: line - 5, width: right - left, height: 10, class: "ll-other" });
-    else {
-      let d = "";
-      for (let k = Math.ceil(domain[0] / unit); k * unit <= domain[1]; k++) d += `M${sx(k * unit).toFixed(1)} ${line - 5}v10`;
-      ink(`${id}-ticks`, "path", { d, class: "ll-tick" });
-    }
+    let d = "";
+    if (px < FINE) d = `M${left} ${line - 5}H${right}V${line + 5}H${left}Z`;
+    else for (let k = Math.ceil(domain[0] / unit); k * unit <= domain[1]; k++) d += `M${sx(k * unit).toFixed(1)} ${line - 5}v10`;
+    ink(`${id}-ticks`, "path", { d, class: px < FINE ? "ll-other" : "ll-tick" });
     if (i === 0) {
       const wordy = measure(plain(up + unit)) + 18, step = 2 ** Math.max(0, Math.ceil(Math.log2(wordy / px)));
       for (let k = Math.ceil(domain[0] / unit / step) * step; k * unit <= domain[1]; k += step) {
@@ -105,11 +106,14 @@ function drawRulers(view, y) {
     ink(`${id}-low-now`, "path", { d: diamond(sx(down), line + 8), class: "ll-now ll-is-other" });
     ink(`${id}-high-now`, "path", { d: circle(sx(up), line - 8), class: "ll-now ll-is-best" });
     const verdict = same ? `both ${plain(up)}` : `${plain(left_apart)} apart`;
-    const odds = `odds ${num(Math.exp(left_apart), 3)}, not ${num(Math.exp(apart), 3)}`;
-    const right_odds = num(Math.exp(left_apart), 3) === num(Math.exp(apart), 3) ? `odds ${num(Math.exp(apart), 3)}, as exact` : odds;
+    const [is, exact] = [left_apart, apart].map((gap) => ratio(Math.exp(gap)));
+    const odds = is === exact ? `odds ${exact}, as exact` : `odds ${is}, not ${exact}`;
     ink.text(`${id}-verdict`, room, base, verdict, `ll-small ll-strong ll-halo ${same ? "ll-is-wrong" : ""}`, "end");
-    if (wide) ink.text(`${id}-odds`, room, line + 16, apart > 20 ? "" : right_odds, NOTE, "end");
-    else if (same) ink.text(`${id}-same`, room - measure(`${verdict} `, SIZE.small, 600) - 4, base, "same number:", "ll-small ll-halo ll-is-wrong", "end");
+    if (wide) ink.text(`${id}-odds`, room, line + 16, odds, NOTE, "end");
+    else if (same) {
+      const end = room - measure(`${verdict} `, SIZE.small, 600) - 4, free = end - measure(`${name} `, SIZE.text, 600) - measure(note) - 12;
+      if (free > measure("same number:")) ink.text(`${id}-same`, end, base, "same number:", "ll-small ll-halo ll-is-wrong", "end");
+    }
   });
   return end + 14;
 }

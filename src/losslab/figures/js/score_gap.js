@@ -92,7 +92,7 @@ function drawFan({ ink, room, measure, cosines, temperature }, y) {
 
 function draw(base) {
   const view = { ...base, ...outcome(base) }, { room, temperature, positive, negative, mislabelled, row, gap, share, docs } = view;
-  const wide = room >= 600, [s, hard] = [num(positive, 2), num(negative, 2)];
+  const wide = room >= 680, [s, hard] = [num(positive, 2), num(negative, 2)];
   let y = drawFacts(view, 0, [
     { key: "gap", title: "Gap in logits", value: num(gap, 2), note: `(${s} − ${hard})/${temperature}` },
     { key: "odds", title: "Odds", value: times(Math.exp(gap)), note: "positive to negative, exp(gap)" },
