@@ -13,11 +13,12 @@ export const REACH = 36; // px: what a fingertip hits
  * @param {(link: object, point: object, at: [number, number], drawn: object) => void} act.drag  the pointer took the point there, in
  *   px of the drawing
  * @param {(link: object, point: object, key: string, shift: boolean) => boolean} act.press  whether the key meant something
+ * @param {(link: object, point: object) => void} act.take  a drag begins
  * @param {(link: object, point: object) => void} act.choose  the point was touched or came into focus
  * @returns a layer for `mount`. A drawn point is {key, x, y, label, now, text} with `now` from `min` to `max` (0 to 359 degrees),
  *   `size` (px) and `pan` (which way a finger that starts on it still scrolls the page) if they differ from the usual.
  */
-export const handles = ({ drag, press, choose = () => {} }) => (link) => {
+export const handles = ({ drag, press, choose = () => {}, take = () => {} }) => (link) => {
   const node = html("div", {}), kept = new Map();
   let drawn = { points: [] };
 
@@ -37,6 +38,7 @@ export const handles = ({ drag, press, choose = () => {} }) => (link) => {
       grip.setPointerCapture(event.pointerId);
       const [x, y] = where(event), { x: px, y: py } = point();
       hold = { id: event.pointerId, dx: px - x, dy: py - y };
+      take(link, point());
       link.hold({ still: true });
     });
     grip.addEventListener("pointermove", (event) => {
