@@ -228,3 +228,22 @@ def test_no_other_host_was_asked_and_nothing_failed(notebook):
     here = ("http://127.0.0.1:", "blob:http://127.0.0.1:", "data:")
     assert [url for url in notebook.asked if not url.startswith(here)] == []
     assert notebook.errors == []
+
+
+def test_the_score_matrix_has_its_worker_there(notebook):
+    """A worker made from a text, under JupyterLab's own rules; and what a source allows is settled on both sides."""
+    page = notebook.page
+    others = {worker.url for worker in page.workers}
+    notebook.run(
+        "import numpy; from losslab.figures import ScoreMatrix; r = numpy.random.default_rng(0); "
+        "matrix = ScoreMatrix(r.normal(size=(16, 8)), r.normal(size=(16, 8))); display(matrix)"
+    )
+    shown = "(start) => document.querySelector('.ll-canvas')?.dataset.shows?.startsWith(start)"
+    page.wait_for_function(shown, arg="real 16 8 0.05")
+    assert [url[:5] for url in {worker.url for worker in page.workers} - others] == ["blob:"]
+    notebook.run("matrix.source = 'random'; matrix.width = 1024; matrix.row = 700")
+    page.wait_for_function(shown, arg="random 1024 8 0.05")
+    page.get_by_label("a real batch").check()
+    python_says(notebook, "print(matrix.source, matrix.width, matrix.row)", "real 16 16")
+    page.wait_for_function(shown, arg="real 16 8 0.05")
+    assert notebook.errors == []
