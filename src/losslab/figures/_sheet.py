@@ -271,7 +271,7 @@ def fit(text: str, most: float, *, size: float = SMALL, strong: bool = False) ->
         return text
     head = "." in text and " " not in text
     for keep in range(len(text) - 1, 0, -1):
-        cut = f"…{text[-keep:]}" if head else f"{text[:keep]}…"
+        cut = f"…{text[-keep:].removeprefix('.')}" if head else f"{text[:keep]}…"
         if measure(cut, size, strong=strong) <= most:
             return cut
     return "…"

@@ -363,14 +363,16 @@ class FalseNegatives(Figure):
                 now.hardest,
             ),
         ]
+        most = min(_LISTED, max(1, len(self.kinds) - self.kinds.count("-")))  # no room for what never comes
         for title, note, colour, order in groups:
+            places = most if order is now.falses else _LISTED
             sheet.text(x, y + 12, title, strong=True, colour="muted")
             sheet.text(x + breadth, y + 12, note, colour=colour, anchor="end")
-            for n, j in enumerate(order[:_LISTED]):
+            for n, j in enumerate(order[:places]):
                 self._document(sheet, now, j, x, y + 20 + 38 * n, breadth)
             if not order:
                 sheet.text(x, y + 38, "none in this batch", colour="muted")
-            y += 20 + 38 * _LISTED + 14
+            y += 20 + 38 * places + 14
 
     def _document(self, sheet: Sheet, now: _Outcome, j: int, x: float, y: float, breadth: float) -> None:
         """Draw one document, −1 for the query's own: its name, what it is, and its share of the push."""

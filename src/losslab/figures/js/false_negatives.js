@@ -169,13 +169,15 @@ function drawTop(view, result, x, y, breadth) {
     ["false", `Right answers here: ${count(found)}`, `${count(rightly)} masked`, falses],
     ["true", "Hardest true negatives", wrongly ? `${count(wrongly)} lost` : "none lost", hardest],
   ];
+  const most = Math.min(LISTED, Math.max(1, [...view.kinds].filter((kind) => kind !== "-").length)); // no room for what never comes
   y += 72;
   for (const [key, title, note, order] of groups) {
+    const places = key === "false" ? most : LISTED;
     ink.text(`${key}-title`, x, y + 12, title, "ll-small ll-strong ll-muted");
     ink.text(`${key}-note`, x + breadth, y + 12, note, key === "true" && wrongly ? "ll-small ll-is-wrong" : NOTE, "end");
-    order.slice(0, LISTED).forEach((j, n) => drawDocument(view, result, `${key}-${n}`, j, x, y + 20 + 38 * n, breadth));
+    order.slice(0, places).forEach((j, n) => drawDocument(view, result, `${key}-${n}`, j, x, y + 20 + 38 * n, breadth));
     if (!order.length) ink.text(`${key}-none`, x, y + 38, "none in this batch", NOTE);
-    y += 20 + 38 * LISTED + 14;
+    y += 20 + 38 * places + 14;
   }
   return y - 14;
 }

@@ -44,7 +44,7 @@ export const brief = (value) => num(value, value < 9.995 ? 2 : value < 99.95 ? 1
 export function fit(text, most, wide) {
   const head = text.includes(".") && !text.includes(" ");
   let cut = text;
-  for (let keep = text.length - 1; keep > 0 && wide(cut) > most; keep--) cut = head ? `…${text.slice(-keep)}` : `${text.slice(0, keep)}…`;
+  for (let keep = text.length - 1; keep > 0 && wide(cut) > most; keep--) cut = head ? `…${text.slice(-keep).replace(/^\./, "")}` : `${text.slice(0, keep)}…`;
   return cut;
 }
 
