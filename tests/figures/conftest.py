@@ -227,6 +227,7 @@ def false_data():
         "ties",
         "weight",
         "forces",
+        "descent",
         "gradient_shares",
         "number_formats",
         "score_gap",
@@ -244,6 +245,7 @@ def make(request, tie_data, weight_data, shares_data, score_data, false_data):
         figures.TieOrder,
         figures.WeightAndDirection,
         figures.Forces,
+        figures.Descent,
         figures.GradientShares,
         figures.NumberFormats,
         figures.ScoreGap,
@@ -276,6 +278,23 @@ def states(figure):
         ]
     if figure.figure == "flip":
         return [{"width": width} for width in range(2, 13)]
+    if figure.figure == "descent":
+        some = [
+            (0, 2, "circle", 1.0, 1, False),
+            (200, 2, "circle", 0.1, 2, True),
+            (1, 12, "circle", 0.05, 3, False),
+            (200, 12, "circle", 0.3, 4, True),
+            (100, 7, "circle", 0.16, 5, True),
+            (0, 12, "sphere", 0.2, 6, True),
+            (30, 12, "sphere", 0.07, 7, False),
+            (200, 12, "sphere", 0.1, 8, True),
+            (60, 8, "sphere", 0.5, 9, True),
+            (120, 5, "sphere", 0.7, 30, False),
+            (40, 3, "sphere", 1.0, 11, True),
+            (200, 8, "sphere", 0.2, 1, False),
+        ]
+        names = ("step", "pairs", "surface", "temperature", "seed", "shared")
+        return [dict(zip(names, state, strict=True)) for state in some]
     if figure.figure == "forces":
         return FORCES
     if figure.figure == "ties":

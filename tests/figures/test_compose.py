@@ -9,7 +9,7 @@ import pytest
 from losslab.figures import ComposeError, bundle, compose, stylesheet
 from losslab.figures.compose import JS
 
-FIGURES = ["flip", "forces", "ghosts", "ties", "weight"]
+FIGURES = ["descent", "flip", "forces", "ghosts", "ties", "weight"]
 
 
 @pytest.fixture

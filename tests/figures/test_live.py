@@ -81,6 +81,17 @@ def test_page_and_python_say_the_same_in_every_state(make, states, host):
 
 # Which control has the focus after so many tabs, the keys to press there, and what the trait then is.
 KEYS = {
+    "descent": [
+        ("step", [("ArrowRight", 1), ("End", 200), ("Home", 0), ("ArrowRight", 1)]),
+        ("step", []),  # the button that plays
+        ("step", [("Enter", 2), ("Space", 3)]),  # the one that takes one step
+        ("step", [("Enter", 0)]),  # and the one that goes back
+        ("pairs", [("ArrowRight", 9), ("Home", 2), ("ArrowUp", 3), ("End", 12)]),
+        ("temperature", [("ArrowLeft", 0.16), ("Home", 0.05), ("End", 1.0), ("ArrowLeft", 0.7)]),
+        ("surface", [("ArrowLeft", "circle"), ("ArrowRight", "sphere")]),
+        ("shared", [("ArrowRight", True), ("ArrowLeft", False)]),
+        ("seed", [("ArrowRight", 2), ("End", 30), ("Home", 1), ("ArrowRight", 2)]),
+    ],
     "forces": [
         ("temperature", [("ArrowLeft", 0.07), ("ArrowRight", 0.1), ("Home", 0.02), ("End", 1.0), ("ArrowLeft", 0.7)]),
         ("normalize", [("ArrowDown", False), ("ArrowUp", True), ("ArrowDown", False)]),
@@ -159,6 +170,7 @@ def test_keyboard_alone_reaches_everything(make, host):
 
 # The trait of a figure's first slider, and what the slider says of it, where that is not the width.
 FIRST = dict.fromkeys(("gradient_shares", "number_formats", "score_gap"), ("temperature", "τ = {:g}"))
+FIRST["descent"] = ("step", "{}")
 FIRST["forces"] = ("temperature", "{:g}")
 FIRST |= {"score_matrix": ("width", "{:,} pairs")}
 
@@ -359,7 +371,14 @@ def test_redraw_is_within_a_frame(make, host, record_property):
     figure = make()
     hosted = host(figure)
     last = {"ghosts": (12, 11), "flip": (12, 11), "ties": (37, 36), "weight": (4, 3), "gradient_shares": (12, 11)}
-    last = {**last, "forces": (4, 5), "number_formats": (12, 11), "score_gap": (12, 11), "score_matrix": (5, 4)}
+    last = {
+        **last,
+        "forces": (4, 5),
+        "descent": (120, 121),
+        "number_formats": (12, 11),
+        "score_gap": (12, 11),
+        "score_matrix": (5, 4),
+    }
     last = {**last, "false_negatives": (15, 14)}[figure.figure]
     rounds = []
     for _ in range(3):  # the machine may be busy with something else: the best of three

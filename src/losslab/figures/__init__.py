@@ -7,6 +7,7 @@ both ways; without one, `bundle` gives a page all it needs.
 from losslab.figures._sheet import style
 from losslab.figures.base import Figure, FigureError
 from losslab.figures.compose import ComposeError, bundle, compose, stylesheet
+from losslab.figures.descent import Descent
 from losslab.figures.false_negatives import FalseNegatives
 from losslab.figures.flip import Flip
 from losslab.figures.forces import Forces
@@ -20,6 +21,7 @@ from losslab.figures.weight import WeightAndDirection
 
 __all__ = [
     "ComposeError",
+    "Descent",
     "FalseNegatives",
     "Figure",
     "FigureError",

@@ -53,8 +53,8 @@ class Descent(Figure):
     TITLE = "Let go"
 
     step = Whole(0, 0, LAST).tag(sync=True)
-    pairs = Whole(6, 2, 12).tag(sync=True)
-    surface = Choice("circle", ("circle", "sphere")).tag(sync=True)
+    pairs = Whole(8, 2, 12).tag(sync=True)
+    surface = Choice("sphere", ("circle", "sphere")).tag(sync=True)
     temperature = Choice(0.2, TEMPERATURES).tag(sync=True)
     seed = Whole(1, 1, 30).tag(sync=True)
     shared = traitlets.Bool(False).tag(sync=True)
@@ -77,7 +77,7 @@ class Descent(Figure):
     def twin(self) -> Canvas:
         """Return the still twin of the current state."""
         run, side = self._run(), 400.0
-        sheet = Sheet(height=446)
+        sheet = Sheet(height=440)
         self._drawn_pairs(sheet, run, side)
         self._key(sheet, side)
         alike, least = log(self.pairs), floor_of(self.pairs, shared=self.shared)
@@ -173,7 +173,7 @@ class Descent(Figure):
         last: bool = False,
     ) -> float:
         """Draw one number over the steps so far; return the y below."""
-        x, tall, top = 428.0, 62, y + 26
+        x, tall, top = 428.0, 70, y + 26
         left, right = x + 30, sheet.width - 12 - max(measure(f"ln {self.pairs}"), measure("floor"))
         sheet.text(x, y + 12, title, size=TEXT, strong=True)
         sheet.text(sheet.width, y + 12, num(float(values[self.step]), digits), size=TEXT, strong=True, anchor="end")

@@ -116,7 +116,7 @@ function drawKey({ ink, measure, surface }, { x, y, side }) {
 
 /** One number over the steps so far. Returns the y below. */
 function drawTrace(view, { key, title, digits, values, domain, ticks, limits = [], x, y, breadth, gutter, bottom }) {
-  const { ink, step } = view, tall = 62, top = y + 26, left = x + 30, right = x + breadth - gutter;
+  const { ink, step } = view, tall = 70, top = y + 26, left = x + 30, right = x + breadth - gutter;
   ink.text(`${key}-title`, x, y + 12, title, "ll-strong");
   ink.text(`${key}`, x + breadth, y + 12, num(values[step], digits), "ll-strong", "end");
   const sy = linear(domain, [top, top + tall]), sx = linear([0, LAST], [left, right]);
@@ -200,7 +200,7 @@ export default {
         steps("temperature", { label: "Temperature", values: TEMPERATURES }),
         radios("surface", { label: "Points live on a", options: [["circle", "circle"], ["sphere", "sphere"]], inline: true }),
         radios("shared", { label: "Positives", options: [[false, "all different"], [true, "1 and 2 share one"]], inline: true }),
-        range("seed", { label: "Start number", min: 1, max: 30 }),
+        range("seed", { label: "Random start", min: 1, max: 30 }),
       ],
     }),
 };
