@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Canvas
 from losslab.figures import _plots as plots
 from losslab.figures._contrastive import Row, info_nce_row
 from losslab.figures._numbers import brief, num, percent
-from losslab.figures._sheet import TEXT, Sheet, linear, measure
+from losslab.figures._sheet import TEXT, Sheet, fit, linear, measure
 from losslab.figures._temperature import FINE, Temperature
 from losslab.figures.base import Figure, FigureError, Table, Whole
 
@@ -283,7 +283,7 @@ class GradientShares(Figure):
         top = start
         for bar in shown:
             wide = 236 - (measure(f" {tag}", strong=True) if bar.wrong else 0)
-            text, colour = _clip(bar.name, wide, strong=bar.wrong), "wrong" if bar.wrong else "ink"
+            text, colour = fit(bar.name, wide, strong=bar.wrong), "wrong" if bar.wrong else "ink"
             sheet.text(16, top + 17, str(bar.place + 1), colour="muted", anchor="end")
             sheet.text(cosine, top + 17, num(bar.score, 3), colour="muted", anchor="end")
             sheet.text(24, top + 17, text, colour=colour, strong=bar.wrong)
@@ -324,13 +324,3 @@ def _seen(scores: Sequence[float], widths: Sequence[int], wrong: int) -> set[int
 def _of(rows: Sequence[Row], negative: int) -> list[float]:
     """A negative's share in each row."""
     return [float(row.shares[1 + negative]) for row in rows]
-
-
-def _clip(text: str, room: float, *, strong: bool = False) -> str:
-    """`text`, or as much of its start as has room."""
-    if measure(text, strong=strong) <= room:
-        return text
-    end = len(text) - 1
-    while end > 1 and measure(f"{text[:end]}…", strong=strong) > room:
-        end -= 1
-    return f"{text[:end]}…"

@@ -52,6 +52,15 @@ function sentence({ temperature, bars, hardest, wrong, labelled, top, row }) {
   return `${base} ${wrong.name} is really right, and is pushed away with ${portion(wrong.share)}.`;
 }
 
+/** `fit`, once for each name, room and weight: what is cut does not change with the temperature, and measuring is slow. */
+const cuts = new WeakMap();
+function fitted(measure, name, most, weight) {
+  if (!cuts.has(measure)) cuts.set(measure, new Map()); // a new one for every width of the figure
+  const known = cuts.get(measure), key = `${weight} ${most} ${name}`;
+  if (!known.has(key)) known.set(key, fit(name, most, (text) => measure(text, SIZE.small, weight)));
+  return known.get(key);
+}
+
 /** The negatives as bars of their share, the hardest named and the others summed. */
 function drawBars(view, y) {
   const { ink, room, measure, shown, bars, rest, labelled } = view;
@@ -76,7 +85,7 @@ function drawBars(view, y) {
     const base = top + (wide ? 17 : 16), look = wrong ? "ll-is-wrong ll-strong" : "", id = `bar-${key}`;
     const [bar, height] = wide ? [top + 4, 17] : [top + 22, 9];
     const space = cosine - 66 - 22 - (wide && wrong ? measure(` ${tag}`, SIZE.small, 600) : 0);
-    const text = fit(name, space, (part) => measure(part, SIZE.small, wrong ? 600 : 400));
+    const text = fitted(measure, name, space, wrong ? 600 : 400);
     if (place !== undefined) {
       ink.text(`${id}-place`, 16, base, String(place + 1), NOTE, "end");
       ink.text(`${id}-cosine`, cosine, base, num(score, 3), NOTE, "end");
