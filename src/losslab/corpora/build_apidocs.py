@@ -84,13 +84,19 @@ def build(folder: Path, encoder: Encoder) -> dict[str, object]:
 
 
 def unstable_names(pairs: Sequence[Pair]) -> set[str]:
-    """Names whose docstring reads differently in another process: a set printed in hash order, examples run anew."""
-    code = (
-        "import json; from losslab.corpora.harvest import harvest; from losslab.corpora.apidocs import text_hash; "
-        "print(json.dumps({p.name: [text_hash(p.summary), text_hash(p.body)] for p in harvest().pairs}))"
-    )
+    """Names whose docstring reads differently in another process.
+
+    A set printed in hash order, an example run anew with every import, a library that rewrites another one's docstring:
+    so in two other processes, with other hash seeds, the second with the packages in the opposite order.
+    """
+    packages = sorted({pair.name.split(".")[0] for pair in pairs})
     there: set[str] = set()
-    for seed in ("1", "2"):
+    for seed, order in (("1", packages), ("2", packages[::-1])):
+        code = (
+            "import json; from losslab.corpora.harvest import harvest; from losslab.corpora.apidocs import text_hash; "
+            f"found = harvest({order!r}).pairs; "
+            "print(json.dumps({pair.name: [text_hash(pair.summary), text_hash(pair.body)] for pair in found}))"
+        )
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         other = json.loads(done.stdout)
