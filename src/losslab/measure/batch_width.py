@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from losslab.losses.false_negatives import above_threshold, exact_duplicates
-from losslab.measure.record import Measurement, Progress, Row, Value
+from losslab.measure.record import Measurement, Progress, Row
 from losslab.measure.trained_head import (
     EPOCHS,
     RATES,
@@ -22,10 +22,12 @@ from losslab.measure.trained_head import (
     chosen_rate,
     compare,
     evaluate,
+    over_seeds,
     run,
     tasks,
 )
 
+CONDITIONS = ("corpus", "budget", "batch", "mask", "rate")
 WIDTHS = (16, 32, 64, 128, 256, 512, 1024)
 SEEDS = (0, 1, 2)
 TEMPERATURE = 0.05
@@ -64,28 +66,24 @@ def collect(progress: Progress) -> Iterator[Row]:
             rates[budget, width] = chosen_rate(validation, Recipe(width, TEMPERATURE, RATES[0], budget))
             progress(f"{budget}, width {width}: learning rate {rates[budget, width]}, chosen on {validation.name}")
     for task in held_out:
-        before = evaluate(task)
-        frozen: dict[str, Value] = {"budget": None, "batch": None, "mask": None, "rate": None}
-        yield from compare({0: before}, before, task, {"corpus": task.name, **frozen})
+        frozen = evaluate(task)
+        yield from compare({0: frozen}, {}, task, dict.fromkeys(CONDITIONS) | {"corpus": task.name})
         for budget in BUDGETS:
             for width in (w for w in WIDTHS if w <= len(task.queries)):
                 recipe = Recipe(width, TEMPERATURE, rates[budget, width], budget)
-                conditions: dict[str, Value] = {
-                    "corpus": task.name,
-                    "budget": budget,
-                    "batch": width,
-                    "rate": recipe.rate,
-                }
+                others = {"frozen": frozen}
                 for name in MASKS:
                     progress(f"{task.name}, {budget}, width {width}, mask {name}")
                     runs = {seed: run(task, recipe.with_seed(seed), mask(task, name)) for seed in SEEDS}
-                    yield from compare(runs, before, task, {**conditions, "mask": name})
+                    of = (task.name, budget, width, name, recipe.rate)
+                    yield from compare(runs, others, task, dict(zip(CONDITIONS, of, strict=True)))
+                    others.setdefault("no mask", over_seeds(runs))  # the first of `MASKS`
 
 
 MEASUREMENT = Measurement(
     name="batch-width",
     title="Held-out retrieval of heads trained at batch widths 16 to 1024, with and without masking false negatives",
-    columns=("corpus", "budget", "batch", "mask", "rate", "seed", "slice", "metric", "value", "lo", "hi"),
+    columns=(*CONDITIONS, "seed", "slice", "metric", "value", "lo", "hi"),
     collect=collect,
     settings={
         "temperature": TEMPERATURE,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from losslab.measure.record import Measurement, Progress, Row, Value
-from losslab.measure.trained_head import EPOCHS, RATES, Recipe, chosen_rate, compare, evaluate, run, tasks
+from losslab.measure.trained_head import EPOCHS, RATES, Recipe, chosen_rate, compare, evaluate, over_seeds, run, tasks
 
 TEMPERATURES = (0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.2, 0.5, 1.0)
 SEEDS = (0, 1, 2)
 BATCH = 256
+USUAL = 0.05  # what the others are compared with: the default of much software
 
 
 def collect(progress: Progress) -> Iterator[Row]:
@@ -20,14 +21,17 @@ def collect(progress: Progress) -> Iterator[Row]:
         rates[temperature] = chosen_rate(validation, Recipe(BATCH, temperature, rate=RATES[0]))
         progress(f"temperature {temperature}: learning rate {rates[temperature]}, chosen on {validation.name}")
     for task in held_out:
-        before = evaluate(task)
-        yield from compare({0: before}, before, task, {"corpus": task.name, "temperature": None, "rate": None})
+        frozen = evaluate(task)
+        yield from compare({0: frozen}, {}, task, {"corpus": task.name, "temperature": None, "rate": None})
+        runs = {}
         for temperature in TEMPERATURES:
             progress(f"{task.name}, temperature {temperature}")
             recipe = Recipe(BATCH, temperature, rates[temperature])
-            runs = {seed: run(task, recipe.with_seed(seed)) for seed in SEEDS}
-            conditions: dict[str, Value] = {"corpus": task.name, "temperature": temperature, "rate": recipe.rate}
-            yield from compare(runs, before, task, conditions)
+            runs[temperature] = {seed: run(task, recipe.with_seed(seed)) for seed in SEEDS}
+        others = {"frozen": frozen, f"τ {USUAL}": over_seeds(runs[USUAL])}
+        for temperature in TEMPERATURES:
+            conditions: dict[str, Value] = {"corpus": task.name, "temperature": temperature, "rate": rates[temperature]}
+            yield from compare(runs[temperature], others, task, conditions)
 
 
 MEASUREMENT = Measurement(

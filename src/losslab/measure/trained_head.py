@@ -161,24 +161,38 @@ def chosen_rate(validation: Task, recipe: Recipe, mask: Mask | None = None) -> f
     return max(RATES, key=lambda rate: float(run(validation, replace(recipe, rate=rate), mask)["ndcg@10"].mean()))
 
 
-def compare(runs: Mapping[int, Scores], before: Scores, task: Task, conditions: Mapping[str, Value]) -> Iterator[Row]:
+def over_seeds(runs: Mapping[int, Scores]) -> Scores:
+    """Each query's mean over seeds."""
+    return {metric: np.mean([scores[metric] for scores in runs.values()], axis=0) for metric in METRICS}
+
+
+def compare(
+    runs: Mapping[int, Scores],
+    others: Mapping[str, Scores],
+    task: Task,
+    conditions: Mapping[str, Value],
+) -> Iterator[Row]:
     """What came of the runs of several seeds: a row a seed, slice and metric, and rows over all seeds.
 
-    The rows over all seeds have no ``seed``. They are of each query's mean over seeds: its mean over queries, with
-    the 95 % interval of a bootstrap over queries, and under ``<metric> gain`` its paired difference from the frozen
-    embeddings.
+    The rows over all seeds have no ``seed``. They are of each query's mean over seeds: its mean over queries, with the
+    95 % interval of a bootstrap over queries; and, for every ``name: scores`` of ``others``, under ``<metric> over
+    <name>`` its paired difference from those. Intervals are about queries; how far seeds lie apart, the rows of single
+    seeds say.
     """
+    mean = over_seeds(runs)
     for slice_, rows in task.slices.items():
         for metric in METRICS:
             for seed, scores in runs.items():
                 of: dict[str, Value] = {"seed": seed, "slice": slice_, "metric": metric}
                 yield {**conditions, **of, "value": float(scores[metric][rows].mean()), "lo": None, "hi": None}
-            mean = np.mean([scores[metric][rows] for scores in runs.values()], axis=0)
-            old = before[metric][rows]
-            for name, (one, other) in {metric: (mean, np.zeros_like(mean)), f"{metric} gain": (mean, old)}.items():
-                found = retrieval.paired_bootstrap(one, other, resamples=RESAMPLES, seed=0)
+            ours = mean[metric][rows]
+            found = {metric: retrieval.bootstrap_mean(ours, resamples=RESAMPLES)}
+            for name, scores in others.items():
+                pair = retrieval.paired_bootstrap(ours, scores[metric][rows], resamples=RESAMPLES)
+                found[f"{metric} over {name}"] = pair
+            for name, interval in found.items():
                 of = {"seed": None, "slice": slice_, "metric": name}
-                yield {**conditions, **of, "value": found.estimate, "lo": found.lo, "hi": found.hi}
+                yield {**conditions, **of, "value": interval.estimate, "lo": interval.lo, "hi": interval.hi}
 
 
 def apidocs_task(held_out: apidocs.Split) -> Task:
