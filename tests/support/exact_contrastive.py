@@ -36,6 +36,9 @@ class Embeddings:
     def gradient(self):
         result = []
         for unit, norm, push in zip(self.units, self.norms, self.pushes, strict=True):
+            if not any(push):  # not used: padding, whatever it holds
+                result.append([0.0] * len(push))
+                continue
             along = _dot(unit, push) if self.normalize else ZERO
             result.append([float((p - along * u) / norm) for u, p in zip(unit, push, strict=True)])
         return torch.tensor(result, dtype=torch.float64)

@@ -18,7 +18,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from losslab.losses._pairs import check_norms, fine_dtype
 
@@ -87,13 +86,17 @@ def inverse(norms: Tensor) -> Tensor:
     return norms.reciprocal().masked_fill_(norms == 0, 0)
 
 
-def through_norm(gradient: Tensor, embeddings: Tensor, factor: Tensor | None, scale: float = 1) -> Tensor:
-    """Gradient by embeddings, given that by unit rows: what lies along them drops out. ``gradient`` is used up."""
+def through_norm(gradient: Tensor, embeddings: Tensor, factor: Tensor | None, scale: Tensor | None = None) -> Tensor:
+    """Gradient by embeddings, given that by unit rows: what lies along them drops out. ``gradient`` is used up.
+
+    ``scale`` is one number a row that the gradient still lacks.
+    """
     if factor is None:
-        return gradient if scale == 1 else gradient.mul_(scale)
-    embeddings, factor = embeddings.to(gradient.dtype), factor.to(gradient.dtype)[..., None]
-    along = (embeddings * gradient).sum(-1, keepdim=True).mul_(factor).mul_(factor)
-    return gradient.addcmul_(embeddings, along, value=-1).mul_(factor if scale == 1 else factor * scale)
+        return gradient if scale is None else gradient.mul_(scale[..., None])
+    embeddings, factor = embeddings.to(gradient.dtype), factor.to(gradient.dtype)
+    along = (embeddings * gradient).sum(-1).mul_(factor).mul_(factor)
+    gradient.addcmul_(embeddings, along[..., None], value=-1)
+    return gradient.mul_((factor if scale is None else factor * scale)[..., None])
 
 
 def blocks(rows: int, size: int) -> Iterator[slice]:
@@ -233,8 +236,9 @@ class InBatch(torch.autograd.Function):
         return values
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+        if torch.is_grad_enabled():  # only under create_graph; going on would drop the second derivative silently
+            raise RuntimeError("info_nce can be differentiated once, not twice; call backward without create_graph")
         kept, *large = ctx.saved_tensors
         ctx.batch.take_back(large)
         with plain(grad):
@@ -281,23 +285,28 @@ def _gradients(
                 cells.diagonal(part.start + batch.options.offset).copy_(-rows.rest[part])
         else:
             weights, cells = torch.ones_like(grad[part]), _both_ways(batch, scores, rows, columns, grad, part)
-        raw = torch.mm(cells, batch.d.rows).mul_(weights[:, None])
+        raw = torch.mm(cells, batch.d.rows)
         add = 1 if part.start else 0  # to what the blocks before have left
         by_documents.addmm_(cells.T, batch.q.rows[part] * weights[:, None], beta=add)
         column_sums.addmv_(cells.T, weights, beta=add)
         row_sums = None if columns is None else cells.sum(1, dtype=batch.d.centre.dtype)
         if batch.hard is not None and by_hard is not None:
             given, hard_rows, factor, logits = batch.hard_block(part)
-            scale = grad[part] / rows.total[part] * (1 if columns is None else 0.5)
-            share = (logits - rows.peak[part, None]).exp_().mul_(scale[:, None])
+            share = (logits - rows.peak[part, None]).exp_()
+            if columns is not None:
+                share *= (grad[part] / (2 * rows.total[part]))[:, None]
             raw += torch.einsum("nh,nhd->nd", share, hard_rows)
-            pushed = (share[..., None] * batch.whole_queries(part)[:, None]).to(given.dtype)
+            pushed = ((share * weights[:, None])[..., None] * batch.whole_queries(part)[:, None]).to(given.dtype)
             by_hard[part] = through_norm(pushed, given, factor).to(by_hard.dtype)
             row_sums = None if row_sums is None else row_sums + share.sum(1)
         if row_sums is not None:  # in one direction alone they are 0
             raw.addcmul_(row_sums[:, None].to(raw.dtype), batch.d.centre.to(raw.dtype))
         factor = None if batch.q.factor is None else batch.q.factor[part]
-        by_queries[part] = through_norm(raw, batch.queries[part], factor, 1 / batch.options.temperature)
+        raw = through_norm(raw, batch.queries[part], factor, weights * (1 / batch.options.temperature))
+        if len(raw) == len(by_queries):
+            by_queries = raw.to(by_queries.dtype)
+        else:
+            by_queries[part] = raw
     by_documents.addcmul_(column_sums[:, None], batch.q.centre.to(batch.dtype))
     for part in blocks(len(by_documents), ROWS):
         factor = None if batch.d.factor is None else batch.d.factor[part]

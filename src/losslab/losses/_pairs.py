@@ -123,7 +123,7 @@ def check_hard_negatives(hard: object, mask: object, queries: Tensor) -> None:
 
 def check_norms(name: str, norms: Tensor, *, normalize: bool, used: Tensor | None = None) -> None:
     """Refuse embeddings that are not finite, or 0 where they are to be normalised; ``used`` marks those that count."""
-    if used is None:  # the usual case, in one pass
+    if used is None and norms.numel():  # the usual case, in one pass
         least, most = norms.aminmax()
         if most < torch.inf and (least > 0 or not normalize):
             return
