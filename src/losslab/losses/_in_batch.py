@@ -60,25 +60,28 @@ class Centred:
 
 def centred(embeddings: Tensor, scale: float, dtype: torch.dtype, options: Options, name: str) -> Centred:
     """Check, normalise, scale, and count from the mean of the first few; float64 in between, a block at a time."""
-    fine = fine_dtype(embeddings)
-    rows = torch.empty(embeddings.shape, dtype=dtype, device=embeddings.device)
-    measured = options.normalize or options.validate
-    norms = torch.empty(len(rows), dtype=fine, device=embeddings.device) if measured else None
-    factor = torch.empty_like(norms) if norms is not None and options.normalize else None
-    centre = None
-    for part in blocks(len(rows), ROWS):
+    fine, centre = fine_dtype(embeddings), None
+    rows, norms, factors = [], [], []
+    for part in blocks(len(embeddings), ROWS):
         some = embeddings[part].to(fine, copy=True)
-        if norms is not None:
-            norms[part] = torch.linalg.vector_norm(some, dim=1)
-            if factor is not None:
-                factor[part] = inverse(norms[part])
-        some.mul_(scale if factor is None else (scale * factor[part])[:, None])
+        if options.normalize or options.validate:
+            norms.append(torch.linalg.vector_norm(some, dim=1))
+        if options.normalize:
+            factors.append(inverse(norms[-1]))
+            some.mul_((scale * factors[-1])[:, None])
+        else:
+            some.mul_(scale)
         centre = some[:32].mean(0) if centre is None else centre
-        rows[part] = some.sub_(centre)
+        rows.append(some.sub_(centre).to(dtype))
     assert centre is not None
-    if norms is not None and options.validate:
-        check_norms(name, norms, normalize=options.normalize)
-    return Centred(rows, centre, factor)
+    if options.validate:
+        check_norms(name, whole(norms), normalize=options.normalize)
+    return Centred(whole(rows), centre, whole(factors) if factors else None)
+
+
+def whole(parts: list[Tensor]) -> Tensor:
+    """Blocks of rows put together."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def inverse(norms: Tensor) -> Tensor:
@@ -270,17 +273,17 @@ def _gradients(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Gradients by queries, documents and hard negatives."""
     grad = grad.to(batch.dtype)
-    by_queries = torch.empty_like(batch.queries)
+    by_queries = []
     by_documents = torch.empty_like(batch.d.rows)
     by_hard = None if batch.hard is None else torch.empty_like(batch.hard)
     column_sums = torch.empty_like(batch.by_document)  # of G, (M,)
-    whole = kept is not None and columns is None
-    for part in blocks(len(grad), len(grad) if whole else batch.block_rows):
+    done = kept is not None and columns is None  # what is kept are the cells themselves
+    for part in blocks(len(grad), len(grad) if done else batch.block_rows):
         scores = batch.scores(part) if kept is None else kept[part]
         # G is weights[:, None] * cells; the weights go to where there are fewest numbers
         if columns is None:
             weights, cells = grad[part] / rows.total[part], scores
-            if not whole:
+            if not done:
                 cells.sub_(rows.peak[part, None]).exp_()
                 cells.diagonal(part.start + batch.options.offset).copy_(-rows.rest[part])
         else:
@@ -303,16 +306,13 @@ def _gradients(
             raw.addcmul_(row_sums[:, None].to(raw.dtype), batch.d.centre.to(raw.dtype))
         factor = None if batch.q.factor is None else batch.q.factor[part]
         raw = through_norm(raw, batch.queries[part], factor, weights * (1 / batch.options.temperature))
-        if len(raw) == len(by_queries):
-            by_queries = raw.to(by_queries.dtype)
-        else:
-            by_queries[part] = raw
+        by_queries.append(raw.to(batch.queries.dtype))
     by_documents.addcmul_(column_sums[:, None], batch.q.centre.to(batch.dtype))
     for part in blocks(len(by_documents), ROWS):
         factor = None if batch.d.factor is None else batch.d.factor[part]
         through_norm(by_documents[part], batch.documents[part], factor)
     result = by_documents.to(batch.documents.dtype)
-    return by_queries, result, by_hard
+    return whole(by_queries), result, by_hard
 
 
 def _both_ways(batch: Batch, scores: Tensor, rows: Softmax, columns: Softmax, grad: Tensor, part: slice) -> Tensor:
