@@ -17,6 +17,7 @@ NAMES = {
     "temperature": "losslab.measure.temperature",
     "batch-width": "losslab.measure.batch_width",
     "false-negatives": "losslab.measure.false_negatives",
+    "scifact-leak": "losslab.measure.scifact_leak",
     "logit-resolution": "losslab.measure.logit_resolution",
 }
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import gc
 import math
-import multiprocessing
-import multiprocessing.connection
 import random
 import resource
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -37,13 +36,14 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 def pairs(batch: int, *, alike: float | None = None, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
     """Queries and documents as a half-trained model might give them; or all alike, to within this part of them."""
     generator = torch.Generator().manual_seed(SEED)
-    queries = torch.randn(batch, DIMENSIONS, generator=generator, dtype=torch.float64)
-    documents = torch.randn(batch, DIMENSIONS, generator=generator, dtype=torch.float64)
-    if alike is None:
-        documents = queries + 2 * documents
+    queries = torch.randn(batch, DIMENSIONS, generator=generator, dtype=dtype)
+    documents = torch.randn(batch, DIMENSIONS, generator=generator, dtype=dtype)
+    if alike is None:  # in place all of it: a copy here would be the peak of memory that is measured
+        documents.mul_(2).add_(queries)
     else:
-        queries, documents = 1 + alike * queries, 1 + alike * documents
-    return queries.to(dtype).requires_grad_(), documents.to(dtype).requires_grad_()
+        queries.mul_(alike).add_(1)
+        documents.mul_(alike).add_(1)
+    return queries.requires_grad_(), documents.requires_grad_()
 
 
 def tensor_lines(queries: Tensor, documents: Tensor) -> Tensor:
@@ -113,31 +113,27 @@ def times(batch: int, runs: int, progress: Progress = lambda _: None) -> Iterato
 
 def memory(batch: int, chunk_size: int | None) -> int:
     """Bytes by which a fresh process's peak resident size rises while it computes loss and gradients."""
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_rise, args=(there, batch, chunk_size))
-    process.start()
-    there.close()
-    try:
-        rise: int = here.recv()
-    except EOFError:
-        raise RuntimeError(f"the process that measures memory at {batch} pairs ended without a result") from None
-    finally:
-        process.join()
-    return rise
+    code = f"from losslab.measure.info_nce_speed import rise; print(rise({batch}, {chunk_size}))"
+    return int(subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
-def _rise(channel: multiprocessing.connection.Connection, batch: int, chunk_size: int | None) -> None:
+def rise(batch: int, chunk_size: int | None) -> int:
+    """Bytes by which this process's resident size at most rises during one pass; meant for a fresh one."""
     queries, documents = pairs(batch)
     seconds(partial(info_nce, chunk_size=chunk_size), *pairs(8))  # load all code first
     gc.collect()
     before = _resident()
     seconds(partial(info_nce, temperature=TEMPERATURE, chunk_size=chunk_size), queries, documents)
-    channel.send(_peak() - before)
+    return _peak() - before
 
 
 def _peak() -> int:
     """Largest resident size of this process so far, in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():  # what getrusage says on Linux is inherited from the process that started this one
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
@@ -153,7 +149,7 @@ def differences(batch: int, alike: float | None, dtype: torch.dtype) -> tuple[fl
     for chunk_size in (None, CHUNK):
         queries, documents = pairs(batch, alike=alike, dtype=dtype)
         loss = info_nce(queries, documents, temperature=TEMPERATURE, chunk_size=chunk_size)
-        results.append((float(loss), torch.autograd.grad(loss, (queries, documents))))
+        results.append((float(loss.detach()), torch.autograd.grad(loss, (queries, documents))))
     (value, whole), (_, chunked) = results
     shares = [float((a - b).abs().max() / a.abs().max()) for a, b in zip(whole, chunked, strict=True)]
     return value, max(shares)
