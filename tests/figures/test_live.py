@@ -258,7 +258,7 @@ def test_module_asks_its_host_for_nothing_else(make, host):
       const same = () => JSON.stringify(places(el)) === JSON.stringify(places(document.querySelector('#figure')));
       for (let i = 0; i < 50; i++) await new Promise((done) => setTimeout(done, i > 1 && same() ? 0 : 100));
       const alike = same();
-      el.querySelector('button').click();
+      el.querySelector('.ll-reset').click();
       off();
       return { used: [...used].sort(), same: alike };
     }""")

@@ -58,7 +58,7 @@ function drawPairs(view, plane) {
   drawGlobe(view, look);
   const trail = (states, i) => {
     let path = "";
-    for (let s = Math.max(0, step - TRAIL); s <= step; s++) {
+    for (let s = Math.max(step % 2, step - TRAIL); s <= step; s += 2) {
       const [px, py] = look(states[s], i);
       path += `${path ? "L" : "M"}${px.toFixed(1)} ${py.toFixed(1)}`;
     }
@@ -117,8 +117,9 @@ function drawKey({ ink, measure, surface }, { x, y, side }) {
 /** One number over the steps so far. Returns the y below. */
 function drawTrace(view, { key, title, digits, values, domain, ticks, limits = [], x, y, breadth, gutter, bottom }) {
   const { ink, step } = view, tall = 70, top = y + 26, left = x + 30, right = x + breadth - gutter;
-  ink.text(`${key}-title`, x, y + 12, title, "ll-strong");
-  ink.text(`${key}`, x + breadth, y + 12, num(values[step], digits), "ll-strong", "end");
+  const value = num(values[step], digits), taken = view.measure(title, SIZE.text, 600) + view.measure("−0.0000", SIZE.text, 600) + 14;
+  ink.text(`${key}-title`, x, y + 12, taken <= breadth ? title : title.split(" (")[0], "ll-strong");
+  ink.text(`${key}`, x + breadth, y + 12, value, "ll-strong", "end");
   const sy = linear(domain, [top, top + tall]), sx = linear([0, LAST], [left, right]);
   axis(ink, `${key}-y`, { side: "left", scale: sy, ticks, at: left, to: right, show: (t) => num(t, 0) });
   limits.forEach(([value], i) => ink(`${key}-limit-${i}`, "path", { d: `M${left} ${sy(value)}H${right}`, class: "ll-limit" }));

@@ -108,9 +108,15 @@ export function pen(root) {
 function measurer(el) {
   const canvas = document.createElement("canvas").getContext("2d");
   const { fontFamily } = getComputedStyle(el);
+  const known = new Map(); // setting a font costs more than the rest of many a frame
   return (text, size = SIZE.small, weight = 400) => {
-    canvas.font = `${weight} ${size}px ${fontFamily}`;
-    return canvas.measureText(text).width;
+    const key = `${weight} ${size} ${text}`;
+    if (!known.has(key)) {
+      if (known.size > 2000) known.clear();
+      canvas.font = `${weight} ${size}px ${fontFamily}`;
+      known.set(key, canvas.measureText(text).width);
+    }
+    return known.get(key);
   };
 }
 
