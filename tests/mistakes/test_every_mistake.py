@@ -13,12 +13,14 @@ import torch
 
 import losslab.losses
 import losslab.mistakes
-from losslab.contracts import check, contracts_of, parametrize_with_contracts
+from losslab.contracts import check, contracts_of
+from losslab.contracts.checking import KINDS
 from losslab.measure.mistake_sweep import OBJECTIVES, catch, right_losses
 from losslab.mistakes import MISTAKES, get
 
 SEEDS = range(3)
 LISTWISE = [mistake for mistake in MISTAKES.values() if mistake.kind == "listwise"]
+CONTRASTIVE = [mistake for mistake in MISTAKES.values() if mistake.kind == "contrastive"]
 FUNCTIONS = [mistake for mistake in MISTAKES.values() if mistake.kind == "function"]
 RIGHT = right_losses()
 FOLDER = Path(losslab.mistakes.__file__).parent
@@ -32,9 +34,17 @@ def test_every_mistake_is_caught(mistake, seed):
     assert any(character.isdigit() for character in text), "a counterexample shows numbers"
 
 
-@parametrize_with_contracts([loss for loss, _ in RIGHT.values()], seeds=SEEDS)
-def test_every_right_loss_keeps_every_contract(loss, contract):
-    contract(loss)
+# The sweep has every contract search as long as users do; here contrastive ones, which are many, search for less.
+EXAMPLES = {"listwise": None, "contrastive": 10}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", RIGHT)
+def test_every_right_loss_keeps_every_contract(name, seed):
+    right = RIGHT[name]
+    report = check(right.loss, right.kind, seed=seed, examples=EXAMPLES[right.kind], **right.declares)
+    assert report, str(report)
+    assert "unchecked" not in {result.verdict for result in report.results}, str(report)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -44,14 +54,18 @@ def test_every_right_function_keeps_its_property(mistake, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_every_right_loss_is_its_objective(objective, seed):
-    report = check(getattr(losslab.losses, objective), against=objective, only=["objective"], seed=seed)
-    assert report, str(report)
+@pytest.mark.parametrize("name", [name for name, right in RIGHT.items() if right.against])
+def test_every_right_loss_is_its_objective(name, seed):
+    assert RIGHT[name].check("objective", seed) == "kept"
+
+
+def test_every_loss_of_ours_is_there():
+    assert set(losslab.losses.__all__) >= {name for names in OBJECTIVES.values() for name in names}
+    assert {right.kind for right in RIGHT.values()} == set(KINDS)
 
 
 def test_a_right_loss_is_not_taken_for_a_mistake():
-    for name in ("listmle_padding", "plistmle_rank0"):
+    for name in ("listmle_padding", "plistmle_rank0", "infonce_grad_accum", "infonce_dup_floor"):
         innocent = dataclasses.replace(get(name), wrong=right_of(get(name)))
         assert catch(innocent)[0] == "kept", name
 
@@ -72,9 +86,36 @@ def test_where_it_cannot_show_it_is_the_same_objective(mistake):
         assert wrong == pytest.approx(right, rel=1e-6)
 
 
-def test_each_contract_has_a_mistake_that_only_it_need_catch():
-    named = {mistake.breaks for mistake in LISTWISE}
-    assert {contract.id for contract in contracts_of("listwise", objective=True)} == named
+# Those that show on three plain pairs as well: what they leave out, or count twice, is there in any batch.
+EVERYWHERE = {
+    "infonce_last_row_dropped",
+    "infonce_positive_twice",
+    "infonce_mean_denominator",
+    "infonce_clamped_scores",
+}
+
+
+@pytest.mark.parametrize("mistake", CONTRASTIVE, ids=lambda mistake: mistake.name)
+def test_on_three_plain_pairs_it_is_info_nce(mistake):
+    """Unit vectors in float64, as many documents as queries, a moderate temperature, each value different."""
+    angles = torch.tensor([0.0, 0.5, 1.1], dtype=torch.float64)
+    queries = torch.stack([angles.cos(), angles.sin()], 1)
+    documents = torch.stack([(angles + 0.2).cos(), (angles + 0.2).sin()], 1)
+    wrong = mistake.wrong(queries, documents).item()
+    if mistake.name == "infonce_symmetric":
+        right = losslab.losses.info_nce(queries, documents).item()
+        assert right != pytest.approx(losslab.losses.info_nce(queries, documents, symmetric=True).item(), rel=1e-3)
+    elif isinstance(mistake.right, str):
+        right = losslab.losses.info_nce(queries, documents).item()
+    else:
+        right = mistake.right(queries, documents).item()
+    assert (wrong == pytest.approx(right, rel=1e-6)) == (mistake.name not in EVERYWHERE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_contract_has_a_mistake_that_only_it_need_catch(kind):
+    named = {mistake.breaks for mistake in MISTAKES.values() if mistake.kind == kind}
+    assert {contract.id for contract in contracts_of(kind, objective=True)} == named
 
 
 def test_one_module_a_mistake_named_after_it():
@@ -91,7 +132,7 @@ def test_its_record_is_complete(mistake):
     assert (mistake.source == "built") == (mistake.met == "built")
     assert mistake.source == "built" or re.match(r"[\w.-]+/[\w.-]+(#\d+$| \()", mistake.source)
     assert (mistake.url() is None) == ("#" not in mistake.source)
-    assert (mistake.property is None) == (mistake.kind == "listwise")
+    assert (mistake.property is None) == (mistake.kind != "function")
     assert (mistake.against is None) == (mistake.breaks != "objective")
     assert not isinstance(mistake.right, str) or mistake.right in losslab.losses.__all__
 
@@ -130,3 +171,7 @@ def test_every_signature_is_the_call_form():
         parameters = inspect.signature(mistake.wrong).parameters
         assert list(parameters) == ["logits", "labels", "mask"]
         assert parameters["mask"].default is None
+    for mistake in CONTRASTIVE:
+        parameters = list(inspect.signature(mistake.wrong).parameters.values())
+        assert [p.name for p in parameters[:2]] == ["queries", "documents"]
+        assert all(p.default is not p.empty for p in parameters[2:])

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from losslab.losses import list_mle, p_list_mle
+from losslab.losses import info_nce, list_mle, multi_positive_info_nce, p_list_mle
 from losslab.mistakes import get
 from losslab.mistakes.plistmle_rank0 import weights
 
@@ -192,3 +192,147 @@ def test_labels_as_weights():
     assert mistake.wrong(logits, hundredfold).item() == pytest.approx(100 * cost, rel=1e-6)
     assert mistake.right(logits, hundredfold).item() == pytest.approx(cost, rel=1e-6)
     assert cost == pytest.approx(0.8543552445, abs=1e-9)
+
+
+def doubles(rows):
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def cross_entropy(*rows):
+    """Mean over rows of scores, already divided by the temperature, of finding the i-th in row i, by hand."""
+    return sum(math.log(sum(map(math.exp, row))) - row[i] for i, row in enumerate(rows)) / len(rows)
+
+
+def test_two_equal_pairs_cost_half_of_ln_2():
+    mistake, rows = get("infonce-dup-floor"), torch.eye(4, dtype=torch.float64)[[0, 0, 2, 3]]
+    by_hand = cross_entropy(*[[20.0 * (a == b) for b in (0, 0, 2, 3)] for a in (0, 0, 2, 3)])
+    assert mistake.wrong(rows, rows).item() == pytest.approx(by_hand, rel=1e-12)
+    assert by_hand == pytest.approx(0.3465735944, abs=1e-10)
+    assert by_hand == pytest.approx(2 / 4 * math.log(2), abs=1e-8)
+    masked = (2 * math.log(1 + 2 * math.exp(-20)) + 2 * math.log(1 + 3 * math.exp(-20))) / 4
+    assert mistake.right(rows, rows).item() == pytest.approx(masked, rel=1e-6)
+    assert masked == pytest.approx(5.153e-9, rel=1e-3)
+    same = (rows[:, None] == rows[None]).all(-1).fill_diagonal_(False)
+    assert info_nce(rows, rows, negatives=~same).item() == pytest.approx(masked, rel=1e-6)
+
+
+def test_two_halves_are_not_a_batch_of_four():
+    blind = torch.ones(4, 2, dtype=torch.float64)
+    wrong = get("infonce-grad-accum").wrong
+    assert wrong(blind, blind).item() == pytest.approx(math.log(4), rel=1e-12)
+    assert wrong(blind, blind, chunk_size=2).item() == pytest.approx(math.log(2), rel=1e-12)
+    assert info_nce(blind, blind, chunk_size=2).item() == pytest.approx(math.log(4), rel=1e-12)
+    assert (math.log(4), math.log(2)) == pytest.approx((1.3862943611, 0.6931471806), abs=1e-10)
+
+
+def test_longer_embeddings_are_a_lower_temperature():
+    queries, documents = doubles([[3, 0], [0, 3]]), doubles([[2, 1], [1, 2]])
+    wrong = get("infonce-no-normalise").wrong
+    for factor, published in ((1, 0.0485873516), (2, 6.1442e-06)):
+        value = wrong(factor * queries, factor * documents, temperature=1.0).item()
+        assert value == pytest.approx(math.log1p(math.exp(-3 * factor**2)), rel=1e-9)
+        assert value == pytest.approx(published, rel=1e-4)
+        right = info_nce(factor * queries, factor * documents, temperature=1.0).item()
+        assert right == pytest.approx(math.log1p(math.exp(-1 / math.sqrt(5))), rel=1e-9)
+        assert right == pytest.approx(0.4943347858, abs=1e-10)
+
+
+def test_rows_and_columns_have_other_denominators():
+    rows, columns = cross_entropy([2, 1], [0, 0.5]), cross_entropy([2, 0], [1, 0.5])
+    assert (rows, columns) == pytest.approx((0.3936693358, 0.5505024976), abs=1e-10)
+    queries = torch.eye(2, 4, dtype=torch.float64)  # scores of 2, 1, 0, 0.5 at temperature 0.25
+    documents = doubles([[0.5, 0, 0, 0], [0.25, 0.125, 0, 0]])
+    documents[:, 2] = (1 - documents.square().sum(1)).sqrt()
+    mistake = get("infonce-symmetric")
+    assert mistake.wrong(queries, documents, temperature=0.25).item() == pytest.approx(rows, rel=1e-12)
+    for symmetric in (
+        mistake.right,
+        lambda *pairs, temperature: info_nce(*pairs, temperature=temperature, symmetric=True),
+    ):
+        assert symmetric(queries, documents, temperature=0.25).item() == pytest.approx(0.4720859167, abs=1e-10)
+    assert (rows + columns) / 2 == pytest.approx(0.4720859167, abs=1e-10)
+
+
+def test_three_positives_and_three_denominators():
+    rows, labels = doubles([[1, 0], [0.8, 0.6], [0, 1], [-0.6, 0.8]]), [0, 0, 0, 1]
+    apart, together = [], []
+    for i in range(3):  # the fourth has no positive
+        others = [j for j in range(4) if j != i]
+        positives = torch.tensor([[labels[j] == labels[i] for j in others]])
+        wrong = get("infonce-multipos-denominator").wrong
+        apart.append(wrong(rows[i : i + 1], rows[others], positives, temperature=0.5).item())
+        scores = [sum((rows[i] * rows[j]).tolist()) / 0.5 for j in others]
+        whole = math.log(sum(map(math.exp, scores)))
+        own = [s for s, j in zip(scores, others, strict=True) if labels[j] == labels[i]]
+        negative = scores[others.index(3)]
+        by_hand = sum(math.log(math.exp(s) + math.exp(negative)) - s for s in own) / 2
+        assert apart[-1] == pytest.approx(by_hand, rel=1e-12)
+        together.append(sum(whole - s for s in own) / 2)
+        right = multi_positive_info_nce(rows[i : i + 1], rows[others], positives, temperature=0.5).item()
+        assert right == pytest.approx(whole - math.log(sum(map(math.exp, own))), rel=1e-9)
+    assert sum(apart) / 3 == pytest.approx(0.5777357492, abs=1e-10)
+    assert sum(together) / 3 == pytest.approx(1.1625012039, abs=1e-10)
+
+
+def test_a_product_that_broadcasts():
+    mistake = get("infonce-inbatch-off-broadcast")
+    queries, passages = doubles([[1, 0], [0, 1]]), doubles([[[1, 0], [0, 1]], [[0, 1], [1, 0]]])
+    assert mistake.right(queries, passages, 0.5).mean().item() == pytest.approx(math.log1p(math.exp(-2)), rel=1e-12)
+    assert math.log1p(math.exp(-2)) == pytest.approx(0.126928011, abs=1e-9)
+    # Every row holds the scores 1, 0, 0, 1 of both queries, and takes the first for its positive: 1 once, 0 once.
+    whole = math.log(2 * math.exp(2) + 2)
+    assert mistake.wrong(queries, passages, 0.5).mean().item() == pytest.approx(whole - 1, rel=1e-12)
+    assert whole - 1 == pytest.approx(1.8200751916, abs=1e-9)
+
+
+def test_a_copy_scores_what_the_positive_does_and_no_more():
+    mistake, scores = get("gist-exact-duplicate"), torch.eye(4, dtype=torch.float64)
+    scores[0, 1] = scores[1, 0] = 1
+    assert mistake.wrong(scores / 0.05, scores).mean().item() == pytest.approx(0.34657359, abs=1e-8)
+    right = mistake.right(scores / 0.05, scores).mean().item()
+    masked = (2 * math.log(1 + 2 * math.exp(-20)) + 2 * math.log(1 + 3 * math.exp(-20))) / 4
+    assert right == pytest.approx(masked, rel=1e-6)
+
+
+def test_at_collapse_soft_targets_ask_for_what_is_there():
+    mistake = get("soft-target-collapse")
+    for loss, row in ((mistake.wrong, [0, 0, 0]), (mistake.right, [-2 / 3, 1 / 3, 1 / 3])):
+        scores = torch.ones(3, 3, dtype=torch.float64, requires_grad=True)
+        value = loss(scores)
+        value.backward()
+        assert value.item() == pytest.approx(math.log(3), rel=1e-12)
+        assert (3 * scores.grad[0]).tolist() == pytest.approx(row, abs=1e-12)
+    assert math.log(3) == pytest.approx(1.0986122887, abs=1e-10)
+
+
+def test_one_positive_and_one_negative_are_worth_something():
+    queries, documents = doubles([[1, 0]]), doubles([[0.6, 0.8], [1, 0]])
+    by_hand = math.log1p(math.exp((1 - 0.6) / 0.5))
+    assert by_hand == pytest.approx(1.1711006659, abs=1e-10)
+    assert get("pml-single-pair-zero").wrong(queries, documents, temperature=0.5).item() == 0
+    assert info_nce(queries, documents, temperature=0.5).item() == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_a_sigmoid_has_a_floor():
+    scores = doubles([[1e6, -1e6, -1e6, -1e6, -1e6]])
+    mistake, floor = get("ce-mnrl-sigmoid-floor"), math.log1p(4 * math.exp(-10))
+    assert floor == pytest.approx(0.000181583232, abs=1e-12)
+    assert mistake.wrong(scores).item() == pytest.approx(floor, rel=1e-9)
+    assert mistake.right(scores).item() == 0
+
+
+def test_an_epsilon_in_the_logarithm_is_a_ceiling():
+    queries, documents = doubles([[1, 0], [1, 0]]), doubles([[1, 0], [-1, 0]])
+    wrong = get("infonce_saturated_log").wrong(queries, documents, temperature=0.02).item()
+    ceiling = -math.log(torch.finfo(torch.float32).tiny)
+    assert ceiling == pytest.approx(87.3, abs=0.05)
+    assert wrong == pytest.approx(ceiling / 2, rel=1e-6)
+    assert wrong == pytest.approx(43.668, abs=1e-3)
+    assert info_nce(queries, documents, temperature=0.02).item() == pytest.approx(50, abs=3e-3)
+
+
+def test_learned_rows_leave_the_mean():
+    queries, documents = doubles([[1, 0], [1, 0]]).float(), doubles([[1, 0], [-1, 0]]).float()
+    wrong = get("infonce_nonzero_mean").wrong(queries, documents, temperature=0.05).item()
+    assert wrong == pytest.approx(40, rel=1e-6)
+    assert info_nce(queries, documents, temperature=0.05).item() == pytest.approx(20, rel=1e-6)

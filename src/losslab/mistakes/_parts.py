@@ -1,9 +1,13 @@
-"""What the wrong losses get right, so that each shows one mistake only. (B, N) = queries, slots a list."""
+"""What the wrong losses get right, so that each shows one mistake only.
+
+Listwise: (B, N) = queries, slots a list. Contrastive: (B, M) = queries, documents; document i is query i's positive.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 
 def real(mask: Tensor | None, logits: Tensor) -> Tensor:
@@ -29,3 +33,13 @@ def mean_over_lists(costs: Tensor, mask: Tensor, dtype: torch.dtype) -> Tensor:
     """Mean of one cost a list, (B,), over the lists that have at least two documents; the others teach nothing."""
     counted = mask.sum(1) >= 2
     return (costs.masked_fill(~counted, 0).sum() / counted.sum().clamp(min=1)).to(dtype)
+
+
+def cosines(queries: Tensor, documents: Tensor) -> Tensor:
+    """Cosine of every query with every document, in float64: (B, d), (M, d) -> (B, M)."""
+    return normalize(queries.double(), dim=1) @ normalize(documents.double(), dim=1).T
+
+
+def own_costs(logits: Tensor) -> Tensor:
+    """What each query pays for finding its own document among all, (B, M) -> (B,)."""
+    return logits.logsumexp(1) - logits.diagonal()

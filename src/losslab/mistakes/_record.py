@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 #: A loss in the call form of its kind, or a metric or weighting.
@@ -22,6 +22,7 @@ class Mistake:
         Name of its module.
     kind
         ``"listwise"``: ``wrong`` is a loss ``(logits, labels, mask) -> scalar`` and a contract must catch it.
+        ``"contrastive"``: a loss ``(queries, documents) -> scalar``, likewise.
         ``"function"``: it is a metric, a weighting or a design choice; ``property`` must catch it.
     title, symptom, cause
         A headline; what one sees; why, in one sentence each.
@@ -40,10 +41,12 @@ class Mistake:
         The objective it should have been, for ``breaks="objective"``.
     met
         ``"public"`` if a reported bug or published code has it, ``"built"`` if we made it up.
+    declares
+        Conventions that both ``wrong`` and ``right`` are declared to follow.
     """
 
     name: str
-    kind: Literal["listwise", "function"]
+    kind: Literal["listwise", "contrastive", "function"]
     title: str
     symptom: str
     cause: str
@@ -55,6 +58,7 @@ class Mistake:
     property: Property | None = None
     against: str | None = None
     met: Literal["public", "built"] = "public"
+    declares: Mapping[str, Any] = field(default_factory=dict)
 
     def url(self) -> str | None:
         """Address of the public report, if it has a number; GitHub leads a pull request's number on from there."""

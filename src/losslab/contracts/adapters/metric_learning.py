@@ -6,7 +6,6 @@ queries are compared with, so that document i is query i's one positive.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,12 +28,13 @@ class MetricLearningLoss:
 
     def __call__(self, queries: Tensor, documents: Tensor, *, temperature: float | None = None) -> Tensor:
         """Value of a batch. queries (B, d), documents (M, d)."""
-        loss = self.library_loss
-        if temperature is not None:
-            loss = copy.copy(loss)
-            loss.temperature = temperature  # type: ignore[assignment]
+        loss, own = self.library_loss, self.library_loss.temperature
         labels = torch.arange(len(documents), device=documents.device)
-        value = loss(queries, labels[: len(queries)], ref_emb=documents, ref_labels=labels)
+        try:  # not on a copy: the library keeps a method that is bound to the original
+            loss.temperature = own if temperature is None else temperature  # type: ignore[assignment]
+            value = loss(queries, labels[: len(queries)], ref_emb=documents, ref_labels=labels)
+        finally:
+            loss.temperature = own
         assert isinstance(value, Tensor)
         return value
 

@@ -45,7 +45,8 @@ def must_agree(
     of_query = f" of query {worst + 1}" if len(values) > 1 else ""
     quantities = [Quantity("loss" + of_query, float(got.values[worst]), float(want.values[worst]))]
     if wrong:
-        quantities.append(Quantity(f"gradient of {name}", closeness.as_tuple(g), closeness.as_tuple(w)))
+        shown = (np.where(np.abs(x) < of_gradient, 0.0, x) for x in (g, w))  # nothing that is but rounding
+        quantities.append(Quantity(f"gradient of {name}", *map(closeness.as_tuple, shown)))
     raise BrokenPromise(
         Counterexample(
             f"{sentence} The gradient of {name} {difference}" if wrong else f"{sentence} The gradients are right.",

@@ -32,7 +32,7 @@ def in_format(
     """The loss in a format against itself in float64, on the same, already rounded embeddings."""
     pairs = rounded(pairs, dtype)
     options: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
-    exact = loss.plain(pairs, dtype=torch.float64, **options)
+    exact = loss.run(pairs, dtype=torch.float64, **options)
     try:
         got = loss.run(pairs, dtype=dtype, **options)
     except NoKernel as missing:
@@ -41,19 +41,13 @@ def in_format(
     setting = {"number format": name_of_format(dtype)}
     if temperature is not None:
         setting["temperature"] = show(temperature)
-    if not got.finite:
-        raise BrokenPromise(
-            Counterexample(
-                "Value or gradient is not finite.",
-                (),
-                setting,
-                (
-                    Quantity("loss", float(got.values[0]), float(exact.values[0])),
-                    Quantity("gradient of query 1", tuple(got.queries[0].tolist()), tuple(exact.queries[0].tolist())),
-                ),
-                pairs=pairs,
-            )
+    if not (got.finite and exact.finite):
+        said = "Value or gradient is not finite" + ("." if exact.finite else ", in float64 either.")
+        quantities = (
+            Quantity("loss", float(got.values[0]), float(exact.values[0])),
+            Quantity("gradient of query 1", tuple(got.queries[0].tolist()), tuple(exact.queries[0].tolist())),
         )
+        raise BrokenPromise(Counterexample(said, (), setting, quantities if exact.finite else (), pairs=pairs))
     half = dtype if dtype in HALF_FORMATS else None
     must_agree(loss, got, exact, pairs, sentence, setting, half=half, temperature=temperature)
 
@@ -187,10 +181,8 @@ def objective(loss: ContrastiveSubject, draw: Draw) -> None:
     if loss.takes("positives"):
         more = np.array(draw(st.lists(st.booleans(), min_size=b * m, max_size=b * m))).reshape(b, m)
         targets = (more | np.eye(b, m, dtype=bool)).astype(float)
-        setting["positives"] = "; ".join(
-            f"of query {i + 1} document{'s' * (row.sum() > 1)} {', '.join(str(j + 1) for j in np.flatnonzero(row))}"
-            for i, row in enumerate(targets)
-        )
+        columns = [", ".join(str(j + 1) for j in np.flatnonzero(row)) for row in targets]
+        setting["positives"] = "; ".join(f"of query {i + 1} document {text}" for i, text in enumerate(columns))
     elif loss.takes("labels"):
         targets = np.array(draw(st.lists(st.integers(0, 2), min_size=b * m, max_size=b * m)), float).reshape(b, m)
         setting["labels"] = "; ".join(f"of query {i + 1} {row.tolist()}" for i, row in enumerate(targets))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from hypothesis import strategies as st
 
 from losslab.contracts.contrastive.agreement import must_agree, value_broken
 from losslab.contracts.contrastive.batches import batches, embeddings, up_to
 from losslab.contracts.contrastive.subject import ContrastiveSubject, Taught, permuted
 from losslab.contracts.model import Contract, Draw, Exemption, Pairs, Quantity
+from losslab.contracts.wording import show
 
 
 def row_permutation(loss: ContrastiveSubject, draw: Draw) -> None:
@@ -44,14 +48,19 @@ def rows(loss: ContrastiveSubject, draw: Draw) -> None:
     loss.must_take_more_documents()
     pairs = draw(batches(fewest=2, least_further=1))
     reduced = loss.conventions.reduction
+    cold = loss.takes("temperature") and loss.conventions.normalize and draw(st.booleans())
+    temperature = 0.02 if cold else None  # what is learned to the last digit is then as common as what is not
+    options: dict[str, Any] = {"temperature": temperature} if cold else {}
     must_agree(
         loss,
-        loss.run(pairs),
-        loss.row_by_row(pairs),
+        loss.run(pairs, **options),
+        loss.row_by_row(pairs, **options),
         pairs,
         f"The batch is not the {reduced} of its queries, each asked alone among the same documents."
         if reduced != "none"
         else "A query's value is another when it is asked alone among the same documents.",
+        {"temperature": show(temperature)} if temperature else {},
+        temperature=temperature,
     )
 
 
@@ -86,7 +95,7 @@ def more_negatives(loss: ContrastiveSubject, draw: Draw) -> None:
             f"{said} the loss.",
             more,
             Quantity("loss", float(after[worst]), float(before[worst])),
-            {"further": f"the last {len(extra)} of the documents"},
+            {"further": "the last document" if len(extra) == 1 else "the last two documents"},
             "at least",
         )
 

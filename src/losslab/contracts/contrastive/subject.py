@@ -198,7 +198,7 @@ class ContrastiveSubject:
         """What one query's value counts in a batch of so many."""
         return 1 / queries if self.conventions.reduction == "mean" else 1.0
 
-    def row_by_row(self, pairs: Pairs, allowed: Mask | None = None) -> Taught:
+    def row_by_row(self, pairs: Pairs, allowed: Mask | None = None, **options: Any) -> Taught:  # noqa: ANN401
         """What a batch should teach if each query were asked alone, among all documents or those ``allowed`` (B, M).
 
         A query's hard negatives stand behind the documents, as documents of its own.
@@ -214,7 +214,7 @@ class ContrastiveSubject:
             if pairs.hard is not None:
                 kept = np.arange(pairs.hard.shape[1]) if pairs.real is None else np.flatnonzero(pairs.real[i])
                 documents = np.concatenate([documents, pairs.hard[i, kept]])
-            alone = self.plain(Pairs(pairs.queries[i : i + 1], documents))
+            alone = self.plain(Pairs(pairs.queries[i : i + 1], documents), **options)
             values[i], by_query[i] = alone.values[0], alone.queries[0]
             by_document[columns] += alone.documents[: len(columns)]
             if by_hard is not None:

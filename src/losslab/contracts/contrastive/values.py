@@ -22,13 +22,15 @@ def scale(loss: ContrastiveSubject, draw: Draw) -> None:
     pairs = draw(batches(further=bool(loss.conventions.more_documents)))
     by_queries, by_documents = (draw(FACTORS) for _ in range(2))
     scaled = Pairs(pairs.queries * by_queries, pairs.documents * by_documents)
+    factors = {"all queries": by_queries, "all documents": by_documents}
+    longer = [f"{side} times {show(factor)}" for side, factor in factors.items() if factor != 1]
     before = loss.plain(pairs)
     must_agree(
         loss,
         loss.run(scaled),
         Taught(before.values, before.queries / by_queries, before.documents / by_documents),
         scaled,
-        f"Queries times {show(by_queries)} and documents times {show(by_documents)} teach something else.",
+        f"With {' and '.join(longer) or 'nothing changed'} it teaches something else.",
         {"before": ", ".join(pairs.lines())},
         wanted="as before",
     )

@@ -1,0 +1,78 @@
+"""Embedded twice, with other dropout the second time."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import dropout
+
+from losslab.mistakes._parts import cosines, own_costs
+from losslab.mistakes._record import Function, Mistake
+
+
+def encode(texts: Tensor, weights: Tensor) -> Tensor:
+    """A model with dropout: (n, k), (k, d) -> (n, d)."""
+    return dropout(texts, 0.5) @ weights
+
+
+def cached(texts: Tensor, weights: Tensor, chunk_size: int, *, remember: bool) -> tuple[float, Tensor]:
+    """InfoNCE of B queries and, below them, their B documents; embeddings first, then the model, in chunks."""
+    starts, states, embedded = range(0, len(texts), chunk_size), [], []
+    for chunk in (texts[start : start + chunk_size] for start in starts):
+        states.append(torch.get_rng_state())
+        embedded.append(encode(chunk, weights).detach())
+    leaves = torch.cat(embedded).requires_grad_()
+    value = own_costs(cosines(*leaves.chunk(2)) / 0.5).mean()
+    (by_embedding,) = torch.autograd.grad(value, leaves)
+    gradient = torch.zeros_like(weights)
+    for start, state in zip(starts, states, strict=True):
+        chunk, above = texts[start : start + chunk_size], by_embedding[start : start + chunk_size]
+        if remember:
+            torch.set_rng_state(state)
+        # The mistake, with remember=False: new dropout, so these are not the embeddings the gradients belong to.
+        gradient += torch.autograd.grad(encode(chunk, weights), weights, above)[0]
+    return value.item(), gradient
+
+
+def wrong(texts: Tensor, weights: Tensor, chunk_size: int) -> tuple[float, Tensor]:
+    """Value and gradient by the model's weights, the random state not kept."""
+    return cached(texts, weights, chunk_size, remember=False)
+
+
+def right(texts: Tensor, weights: Tensor, chunk_size: int) -> tuple[float, Tensor]:
+    """Value and gradient by the model's weights."""
+    return cached(texts, weights, chunk_size, remember=True)
+
+
+def it_is_its_own_derivative(step: Function, seed: int = 0) -> str | None:
+    """Look for a step whose gradient is not that of its value, by central differences on the same random state."""
+    with torch.random.fork_rng(devices=[]):
+        for chunk_size in (1, 2, 3):
+            torch.manual_seed(seed)
+            texts, weights = torch.randn(6, 8).double(), torch.randn(8, 3).double().requires_grad_()
+            direction, state = torch.randn(8, 3).double(), torch.get_rng_state()
+            values = []
+            for h in (1e-5, -1e-5, 0.0):
+                torch.set_rng_state(state)
+                moved = (weights + h * direction).detach().requires_grad_()
+                value, gradient = step(texts, moved, chunk_size)
+                values.append(value)
+            measured, told = (values[0] - values[1]) / 2e-5, (gradient * direction).sum().item()
+            if abs(measured - told) > 1e-6 * max(1.0, abs(measured)):
+                return (
+                    f"in chunks of {chunk_size} the value rises by {measured:.4g} a step, the gradient says {told:.4g}"
+                )
+    return None
+
+
+MISTAKE = Mistake(
+    name="gradcache_equals_full",
+    kind="function",
+    title="Another dropout the second time",
+    symptom="The cached loss reports the value of the plain one and trains on another gradient.",
+    cause="The second forward pass draws new dropout masks, so cached gradients meet embeddings they do not belong to.",
+    source="huggingface/sentence-transformers#3862",
+    case="gradcache-equals-full",
+    breaks="the gradient is that of the value",
+    wrong=wrong,
+    right=right,
+    property=it_is_its_own_derivative,
+)
