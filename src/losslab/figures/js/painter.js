@@ -200,7 +200,7 @@ function inWorker(answer, fail) {
  * @param {(done: {id: string, side: number, loss: number, correct: number, pixels: ArrayBuffer}) => void} answer
  */
 export function startEngine(sources, answer) {
-  let engineNow, newest = null;
+  let engineNow, newest = null, timer = 0;
   const begin = (made) => {
     engineNow = made;
     for (const source of sources) made.post(source);
@@ -212,5 +212,12 @@ export function startEngine(sources, answer) {
   } catch {
     retreat();
   }
-  return { wish: (wish) => engineNow.post((newest = wish)), end: () => engineNow.end() };
+  const send = () => ((timer = 0), engineNow.post(newest));
+  return {
+    wish(wish) {
+      newest = wish;
+      timer ||= setTimeout(send); // after the event that wished: waking a worker may take the page's own core
+    },
+    end: () => (clearTimeout(timer), engineNow.end()),
+  };
 }
