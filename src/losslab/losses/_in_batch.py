@@ -61,7 +61,7 @@ class Centred:
 def centred(embeddings: Tensor, scale: float, dtype: torch.dtype, options: Options, name: str) -> Centred:
     """Check, normalise, scale, and count from the mean of the first few; float64 in between, a block at a time."""
     fine, centre = fine_dtype(embeddings), None
-    rows, norms, factors = [], [], []
+    rows, norms, factors = Gathered(len(embeddings)), [], []
     for part in blocks(len(embeddings), ROWS):
         some = embeddings[part].to(fine, copy=True)
         if options.normalize or options.validate:
@@ -72,16 +72,36 @@ def centred(embeddings: Tensor, scale: float, dtype: torch.dtype, options: Optio
         else:
             some.mul_(scale)
         centre = some[:32].mean(0) if centre is None else centre
-        rows.append(some.sub_(centre).to(dtype))
+        rows.put(part, some.sub_(centre).to(dtype))
     assert centre is not None
     if options.validate:
         check_norms(name, whole(norms), normalize=options.normalize)
-    return Centred(whole(rows), centre, whole(factors) if factors else None)
+    return Centred(rows.tensor(), centre, whole(factors) if factors else None)
 
 
 def whole(parts: list[Tensor]) -> Tensor:
     """Blocks of rows put together."""
     return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+class Gathered:
+    """A matrix from blocks of rows: never held twice, and not copied where one block is all."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self.all: Tensor | None = None
+
+    def put(self, part: slice, block: Tensor) -> None:
+        """Add these rows; the first block says how wide they are."""
+        if self.all is None:
+            self.all = block if len(block) == self.rows else block.new_empty(self.rows, *block.shape[1:])
+        if self.all is not block:
+            self.all[part] = block
+
+    def tensor(self) -> Tensor:
+        """The matrix."""
+        assert self.all is not None
+        return self.all
 
 
 def inverse(norms: Tensor) -> Tensor:
@@ -122,12 +142,14 @@ class Batch:
     ) -> None:
         self.options, self.negatives, self.hard, self.hard_mask = options, negatives, hard, hard_mask
         self.queries, self.documents = queries, documents
+        self.chunk: Tensor | None = None
         self.dtype = options.dtype(queries, documents)
         self.q = centred(queries, 1 / options.temperature, self.dtype, options, "queries")
         self.d = centred(documents, 1.0, self.dtype, options, "documents")
         self.by_document = self.d.rows @ self.q.centre.to(self.dtype)  # (M,) what the queries' centre adds to a column
         rows = slice(options.offset, options.offset + len(queries))
-        self.positives = (self.q.rows * self.d.rows[rows]).sum(1) + self.by_document[rows]  # (B,)
+        pairs = zip(torch.split(self.q.rows, ROWS), torch.split(self.d.rows[rows], ROWS), strict=True)
+        self.positives = whole([(q * d).sum(1) for q, d in pairs]) + self.by_document[rows]  # (B,)
         if options.symmetric:  # what the documents' centre adds to a row; it matters to columns only
             centre = self.d.centre
             self.by_query = self.q.rows @ centre.to(self.dtype) + self.q.centre.dot(centre).to(self.dtype)
@@ -137,6 +159,7 @@ class Batch:
         """Let go of all that is large, for autograd to hold as long as it has to, and give it."""
         large = [self.queries, self.documents, self.negatives, self.hard, self.hard_mask, self.q.rows, self.d.rows]
         self.take_back([None] * len(large))
+        self.chunk = None
         return large
 
     def take_back(self, large: list[Any]) -> None:
@@ -150,7 +173,12 @@ class Batch:
 
     def scores(self, part: slice) -> Tensor:
         """Logits of some queries against all documents, (n, M): -inf at positives and at negatives not allowed."""
-        scores = torch.mm(self.q.rows[part], self.d.rows.T).add_(self.by_document)
+        out = None
+        if self.options.chunk_size is not None:  # one buffer for all chunks: allocators hold on to what they gave
+            if self.chunk is None:
+                self.chunk = self.d.rows.new_empty(part.stop - part.start, len(self.d.rows))
+            out = self.chunk[: part.stop - part.start]
+        scores = torch.mm(self.q.rows[part], self.d.rows.T, out=out).add_(self.by_document)
         if self.negatives is not None:
             scores.masked_fill_(~self.negatives[part], -torch.inf)
         scores.diagonal(part.start + self.options.offset).fill_(-torch.inf)
@@ -273,7 +301,7 @@ def _gradients(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Gradients by queries, documents and hard negatives."""
     grad = grad.to(batch.dtype)
-    by_queries = []
+    by_queries = Gathered(len(grad))
     by_documents = torch.empty_like(batch.d.rows)
     by_hard = None if batch.hard is None else torch.empty_like(batch.hard)
     column_sums = torch.empty_like(batch.by_document)  # of G, (M,)
@@ -306,13 +334,13 @@ def _gradients(
             raw.addcmul_(row_sums[:, None].to(raw.dtype), batch.d.centre.to(raw.dtype))
         factor = None if batch.q.factor is None else batch.q.factor[part]
         raw = through_norm(raw, batch.queries[part], factor, weights * (1 / batch.options.temperature))
-        by_queries.append(raw.to(batch.queries.dtype))
+        by_queries.put(part, raw.to(batch.queries.dtype))
     by_documents.addcmul_(column_sums[:, None], batch.q.centre.to(batch.dtype))
     for part in blocks(len(by_documents), ROWS):
         factor = None if batch.d.factor is None else batch.d.factor[part]
         through_norm(by_documents[part], batch.documents[part], factor)
     result = by_documents.to(batch.documents.dtype)
-    return whole(by_queries), result, by_hard
+    return by_queries.tensor(), result, by_hard
 
 
 def _both_ways(batch: Batch, scores: Tensor, rows: Softmax, columns: Softmax, grad: Tensor, part: slice) -> Tensor:

@@ -29,7 +29,7 @@ BATCHES = {256: 60, 1024: 20, 4096: 6}  # queries, and runs of each contestant
 DIMENSIONS, TEMPERATURE, SEED = 384, 0.05, 0
 #: NTXentLoss holds a row of all negatives for every positive pair, B x B x (B - 1) numbers: 67 MB here, 4 GB at 1024.
 LARGEST_FOR_NT_XENT = 256
-LARGE, CHUNK = 8192, 256
+LARGE, CHUNK = 8192, 128
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -120,7 +120,7 @@ def memory(batch: int, chunk_size: int | None) -> int:
 def rise(batch: int, chunk_size: int | None) -> int:
     """Bytes by which this process's resident size at most rises during one pass; meant for a fresh one."""
     queries, documents = pairs(batch)
-    seconds(partial(info_nce, chunk_size=chunk_size), *pairs(8))  # load all code first
+    seconds(partial(info_nce, chunk_size=chunk_size), *pairs(256))  # load all code first, float32 products included
     gc.collect()
     before = _resident()
     seconds(partial(info_nce, temperature=TEMPERATURE, chunk_size=chunk_size), queries, documents)
