@@ -16,6 +16,7 @@ from losslab.figures.gradient_shares import GradientShares
 from losslab.figures.number_formats import NumberFormats
 from losslab.figures.score_gap import ScoreGap
 from losslab.figures.score_matrix import ScoreMatrix
+from losslab.figures.sweep import Sweep
 from losslab.figures.ties import TieOrder
 from losslab.figures.weight import WeightAndDirection
 
@@ -32,6 +33,7 @@ __all__ = [
     "NumberFormats",
     "ScoreGap",
     "ScoreMatrix",
+    "Sweep",
     "TieOrder",
     "WeightAndDirection",
     "bundle",

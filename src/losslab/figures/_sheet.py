@@ -87,7 +87,18 @@ _LOOKS: dict[str, tuple[str | None, str, float, tuple[float, ...] | None, bool]]
     "hollow-best": ("page", "best", 1.5, None, False),
     "double": ("best", "ink", 2.5, None, False),
     "line-best": (None, "best", 2, None, False),
+    "here-line": (None, "muted", 1, (2, 3), False),
+    "leader": (None, "muted", 1, (1.5, 3), False),
 }
+for _tone in ("best", "plum", "ink", "ghost", "muted", "wrong", "right"):  # series of a sweep
+    _LOOKS |= {
+        f"curve-{_tone}": (None, _tone, 2, None, False),
+        f"curve-{_tone}-dashed": (None, _tone, 2, (6, 4), False),
+        f"whisker-{_tone}": (None, _tone, 1.5, None, False),
+        f"mark-{_tone}": (_tone, _tone, 0, None, False),
+        f"mark-{_tone}-ringed": (_tone, "page", 2, None, False),
+        f"mark-{_tone}-open": ("page", _tone, 1.5, None, False),
+    }
 
 
 def linear(domain: tuple[float, float], reach: tuple[float, float]) -> Callable[[float], float]:
@@ -200,6 +211,11 @@ class Sheet:
     def polygon(self, points: Sequence[Point], look: str) -> None:
         """Draw the closed shape with its corners at `points`."""
         self._axes.add_patch(Polygon(points, closed=True, **self._ink(look)))
+
+    def veil(self, points: Sequence[Point], colour: str) -> None:
+        """Cover the closed shape with its corners at `points` thinly, so that what is beneath shows."""
+        ink = {"facecolor": palette()[colour], "edgecolor": "none", "alpha": 0.12, "zorder": self._next()}
+        self._axes.add_patch(Polygon(points, closed=True, **ink))
 
     def circle(self, x: float, y: float, radius: float, look: str) -> None:
         """Draw a circle around (x, y)."""
