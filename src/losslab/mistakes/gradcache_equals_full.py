@@ -25,9 +25,8 @@ def cached(texts: Tensor, weights: Tensor, chunk_size: int, *, remember: bool) -
     gradient = torch.zeros_like(weights)
     for start, state in zip(starts, states, strict=True):
         chunk, above = texts[start : start + chunk_size], by_embedding[start : start + chunk_size]
-        if remember:
-            torch.set_rng_state(state)
         # The mistake, with remember=False: new dropout, so these are not the embeddings the gradients belong to.
+        torch.set_rng_state(state if remember else torch.get_rng_state())
         gradient += torch.autograd.grad(encode(chunk, weights), weights, above)[0]
     return value.item(), gradient
 
@@ -47,13 +46,12 @@ def it_is_its_own_derivative(step: Function, seed: int = 0) -> str | None:
     with torch.random.fork_rng(devices=[]):
         for chunk_size in (1, 2, 3):
             torch.manual_seed(seed)
-            texts, weights = torch.randn(6, 8).double(), torch.randn(8, 3).double().requires_grad_()
+            texts, weights = torch.randn(6, 8).double(), torch.randn(8, 3).double()
             direction, state = torch.randn(8, 3).double(), torch.get_rng_state()
             values = []
             for h in (1e-5, -1e-5, 0.0):
                 torch.set_rng_state(state)
-                moved = (weights + h * direction).detach().requires_grad_()
-                value, gradient = step(texts, moved, chunk_size)
+                value, gradient = step(texts, (weights + h * direction).requires_grad_(), chunk_size)
                 values.append(value)
             measured, told = (values[0] - values[1]) / 2e-5, (gradient * direction).sum().item()
             if abs(measured - told) > 1e-6 * max(1.0, abs(measured)):
