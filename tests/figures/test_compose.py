@@ -9,7 +9,19 @@ import pytest
 from losslab.figures import ComposeError, bundle, compose, stylesheet
 from losslab.figures.compose import JS
 
-FIGURES = ["descent", "flip", "forces", "ghosts", "ties", "weight"]
+FIGURES = [
+    "descent",
+    "false_negatives",
+    "flip",
+    "forces",
+    "ghosts",
+    "gradient_shares",
+    "number_formats",
+    "score_gap",
+    "score_matrix",
+    "ties",
+    "weight",
+]
 
 
 @pytest.fixture
