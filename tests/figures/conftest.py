@@ -219,6 +219,39 @@ def false_data():
     }
 
 
+@pytest.fixture(scope="session")
+def sweep_data():
+    """Retrieval by batch width: five curves whose ends nearly coincide, and two with gaps, one of them a lone point."""
+
+    def around(name, values, reach, **more):
+        low = [None if v is None else v - reach for v in values]
+        high = [None if v is None else v + reach for v in values]
+        return {"name": name, "values": values, "low": low, "high": high, **more}
+
+    return {
+        "title": "Held-out retrieval by batch width",
+        "x": [16, 32, 64, 128, 256, 512, 1024],
+        "x_label": "batch width",
+        "log": True,
+        "y_label": "nDCG@10 of the held-out queries",
+        "note": "95% intervals over queries, mean of three seeds",
+        "panel_label": "Corpus and budget",
+        "panels": {
+            "apidocs, same examples": [
+                around("none masked", [0.55, 0.56, 0.571, 0.578, 0.58, 0.581, 0.5805], 0.02, tone="wrong"),
+                around("same text masked", [0.551, 0.562, 0.574, 0.581, 0.585, 0.584, 0.5815], 0.021),
+                around("near-duplicates masked", [0.55, 0.563, 0.575, 0.583, 0.587, 0.588, 0.582], 0.019),
+                around("frozen MiniLM", [0.468] * 7, 0.02, dashed=True),
+                {"name": "ln B + c", "values": [0.56, 0.57, 0.573, 0.577, 0.579, 0.58, 0.581], "dashed": True},
+            ],
+            "SciFact": [
+                around("none masked", [0.65, 0.66, 0.671, 0.668, 0.661, 0.65, None], 0.04, tone="wrong"),
+                around("same text masked", [0.651, None, 0.664, 0.66, None, 0.652, None], 0.04),
+            ],
+        },
+    }
+
+
 @pytest.fixture(
     params=[
         "ghosts",
@@ -232,12 +265,13 @@ def false_data():
         "number_formats",
         "score_gap",
         "score_matrix",
+        "sweep",
     ]
 )
-def make(request, tie_data, weight_data, shares_data, score_data, false_data):
+def make(request, tie_data, weight_data, shares_data, score_data, false_data, sweep_data):
     """Build a figure, each in turn, in its first state or with other traits."""
     data = {"ties": tie_data, "weight": weight_data, "gradient_shares": shares_data, "score_matrix": score_data}
-    data = {**data, "false_negatives": false_data}.get(request.param, {})
+    data = {**data, "false_negatives": false_data, "sweep": sweep_data}.get(request.param, {})
     kinds = [
         figures.GhostDocuments,
         figures.FalseNegatives,
@@ -250,6 +284,7 @@ def make(request, tie_data, weight_data, shares_data, score_data, false_data):
         figures.NumberFormats,
         figures.ScoreGap,
         figures.ScoreMatrix,
+        figures.Sweep,
     ]
     kind = next(kind for kind in kinds if request.param == kind.NAME)
     return lambda **traits: kind(**data, **traits)
@@ -366,6 +401,8 @@ def states(figure):
         some += [(0.02, 0.6, 0.64, 0.55), (0.16, 1.0, 0.99, 0.98)]
         names = ("temperature", "positive", "negative", "mislabelled")
         return [dict(zip(names, state, strict=True)) for state in some]
+    if figure.figure == "sweep":
+        return [{"panel": panel["name"], "at": x} for panel in figure.panels for x in figure.x]
     return [{"loss": loss, "width": width} for loss in figure.names for width in figure.widths]
 
 

@@ -134,6 +134,10 @@ KEYS = {
         ("temperature", [("ArrowRight", 0.07), ("Home", 0.01), ("End", 1.0), ("ArrowLeft", 0.5)]),
         ("dimension", [("ArrowLeft", 32), ("Home", 2), ("ArrowRight", 4), ("End", 64)]),
     ],
+    "sweep": [
+        ("panel", [("ArrowRight", "SciFact"), ("ArrowLeft", "apidocs, same examples"), ("ArrowRight", "SciFact")]),
+        ("at", [("ArrowRight", 256.0), ("Home", 16.0), ("ArrowUp", 32.0), ("End", 1024.0), ("ArrowLeft", 512.0)]),
+    ],
     "weight": [
         ("loss", [("ArrowDown", "LambdaLoss"), ("ArrowDown", "ListMLE"), ("ArrowUp", "LambdaLoss")]),
         (
@@ -172,7 +176,7 @@ def test_keyboard_alone_reaches_everything(make, host):
 FIRST = dict.fromkeys(("gradient_shares", "number_formats", "score_gap"), ("temperature", "τ = {:g}"))
 FIRST["descent"] = ("step", "{}")
 FIRST["forces"] = ("temperature", "{:g}")
-FIRST |= {"score_matrix": ("width", "{:,} pairs")}
+FIRST |= {"score_matrix": ("width", "{:,} pairs"), "sweep": ("at", "{:,.0f}")}
 
 
 def test_controls_follow_traits(make, states, host):
@@ -379,7 +383,7 @@ def test_redraw_is_within_a_frame(make, host, record_property):
         "score_gap": (12, 11),
         "score_matrix": (5, 4),
     }
-    last = {**last, "false_negatives": (15, 14)}[figure.figure]
+    last = {**last, "false_negatives": (15, 14), "sweep": (5, 4)}[figure.figure]
     rounds = []
     for _ in range(3):  # the machine may be busy with something else: the best of three
         got = hosted.page.evaluate(SPEED, ["#figure input[type=range]", list(last)])
