@@ -40,7 +40,7 @@ class Row:
 
 
 def log_sum_exp(values: Floats) -> float:
-    """ln Σ exp(x), shifted by the largest, so that nothing overflows."""
+    """Return ln Σ exp(x), shifted by the largest, so that nothing overflows."""
     most = float(values.max())
     return most if most == -np.inf else most + float(np.log(np.exp(values - most).sum()))
 

@@ -27,8 +27,8 @@ Floats = NDArray[np.float64]
 Mask = Callable[[NDArray[np.int64]], Tensor | None]
 Budget = Literal["examples", "updates"]
 
-EPOCHS = 20
-UPDATES = 200
+EPOCHS = 10
+UPDATES = 100
 
 
 @dataclass(frozen=True)
