@@ -104,7 +104,7 @@ def known(series: Sequence[Series]) -> list[float]:
 def axis(numbers: Sequence[float], *, percent: bool = False) -> dict[str, Any]:
     """Return the ends of an axis for `numbers` and its ticks, two to seven round values with their texts, upwards.
 
-    The ends are the least and the greatest number, unless 0 or a tick is near; one value alone stands in the middle.
+    The ends are the least and the greatest number, or the next tick if it is near. One value stands in the middle.
     """
     scale = 100 if percent else 1
     low, high = scale * min(numbers), scale * max(numbers)
@@ -118,8 +118,8 @@ def axis(numbers: Sequence[float], *, percent: bool = False) -> dict[str, Any]:
         if (high - low) / (factor * 10.0**power) <= 6.000001
     )
     below, above = floor(low / step + 1e-9) * step, -floor(-high / step + 1e-9) * step
-    low = below if low - below < 0.4 * step else low
-    high = above if above - high < 0.4 * step else high
+    low = below if low - below < 0.5 * step else low
+    high = above if above - high < 0.5 * step else high
     first, last = -floor(-low / step + 1e-9), floor(high / step + 1e-9)
     values = [float(fixed(k * step, digits)) for k in range(first, last + 1)]
     texts = [f"{num(value, digits)}{'%' if percent else ''}" for value in values]

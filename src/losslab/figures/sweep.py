@@ -385,7 +385,7 @@ class _Drawing:
         """Write each name beside the end of its line, apart from the others, with what is read out."""
         start = self.right + 24
         self.sheet.text(start, top - 16, self.head, colour="muted")
-        for i, y in zip(order, balance([(ends[i][1], 34) for i in order], top + 2, bottom + 8, 7), strict=True):
+        for i, y in zip(order, balance([(ends[i][1], 34) for i in order], top - 8, bottom + 8, 7), strict=True):
             x, end = ends[i]
             self.sheet.line([(x, end), (max(x, self.right + 4), end), (start - 5, y - 5)], "leader")
             self.sheet.text(start, y - 1, self.series[i]["name"], strong=True, colour=self.looks[i][0])

@@ -195,7 +195,7 @@ function draw(view) {
   if (aside) {
     const start = right + 24, rows = order.map((i) => ({ x: sy(series[i].values[ends[i]]), width: 34 }));
     ink.text("head", start, top - 16, `at ${where(view, now)}`, NOTE);
-    balance(rows, top + 2, bottom + 8, 7).forEach((y, n) => {
+    balance(rows, top - 8, bottom + 8, 7).forEach((y, n) => {
       const i = order[n], [px, py] = [places[ends[i]] + 8, rows[n].x];
       ink(`s${i}-leader`, "path", { d: `M${px} ${py}L${Math.max(px, right + 4)} ${py}L${start - 5} ${y - 5}`, class: "ll-leader" });
       drawReading(view, view, `s${i}`, series[i], now, [start, y - 1], [series[i].name, start, y + 16], looks[p][i][0]);
