@@ -163,7 +163,7 @@ def test_gradients_are_those_of_the_plain_loss(chunk_size):
 
 def planted_without_states(encode, inputs, loss, chunk_size, monkeypatch):
     """The fault: the second pass draws new random numbers."""
-    monkeypatch.setattr(torch, "set_rng_state", lambda state: None)
+    monkeypatch.setattr(torch, "set_rng_state", lambda _state: None)
     return gradient_cached(encode, inputs, loss, chunk_size=chunk_size)
 
 
