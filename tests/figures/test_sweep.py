@@ -185,9 +185,23 @@ def test_marks_that_would_cover_each_other_stand_side_by_side(host, sweep_data):
                 assert apart, at
             assert a["left"] >= marks["foot"]["left"] - 1
             assert a["right"] <= marks["foot"]["right"] + 1
-    assert beside([(10, 30), (20, 40), None, (100, 120)]) == [-0.5, 0.5, 0, 0]
-    assert beside([(10, 30), (20, 40), (35, 50)]) == [-1, 0, 1]  # the first and the last by way of the one between
-    assert beside([None, None]) == [0, 0]
+    assert beside([(10, 30), (20, 40), None, (100, 120)]) == [(-0.5, 0.5), (0.5, 0.5), (0, 0), (0, 0)]
+    assert beside([(10, 30), (20, 40), (35, 50)]) == [
+        (-1, 1),
+        (0, 1),
+        (1, 1),
+    ]  # first and last meet by way of the one between
+    assert beside([None, None]) == [(0, 0), (0, 0)]
+
+
+@pytest.mark.parametrize("at", [1, 10, 100])
+def test_marks_side_by_side_are_evenly_apart(host, at):
+    three = [steady(3, 0.5 + i / 100) | {"name": name} for i, name in enumerate("abc")]
+    page = host(Sweep(**small(panels={"one": three}, at=at)), reduced_motion="reduce").page
+    marks = page.evaluate(MARKS)
+    assert np.diff([marks[f"s{i}-now"]["x"] for i in range(3)]) == pytest.approx([16, 16], abs=0.02)
+    if at == 10:
+        assert marks["s1-now"]["x"] == pytest.approx(marks["at"]["x"], abs=0.02)
 
 
 def test_series_differ_by_more_than_colour(sweep_data):

@@ -127,8 +127,10 @@ def axis(numbers: Sequence[float], *, percent: bool = False) -> dict[str, Any]:
     return {"ends": ends, "ticks": [[value / scale, text] for value, text in zip(values, texts, strict=True)]}
 
 
-def beside(extents: Sequence[tuple[float, float] | None]) -> list[float]:
-    """Steps by which marks at one x are moved apart, where they would cover each other (`beside` in ``js/sweep.js``).
+def beside(extents: Sequence[tuple[float, float] | None]) -> list[tuple[float, float]]:
+    """Move marks at one x apart where they would cover each other (`beside` in ``js/sweep.js``).
+
+    Returned are of each the steps that it is moved by, and the most steps in its group.
 
     Parameters
     ----------
@@ -144,10 +146,11 @@ def beside(extents: Sequence[tuple[float, float] | None]) -> list[float]:
         else:
             groups.append([i])
         end = max(end, lower)
-    found = [0.0] * len(extents)
+    found = [(0.0, 0.0)] * len(extents)
     for group in groups:
+        half = (len(group) - 1) / 2
         for n, i in enumerate(sorted(group)):
-            found[i] = n - (len(group) - 1) / 2
+            found[i] = (n - half, half)
     return found
 
 

@@ -351,13 +351,13 @@ class _Drawing:
             top, y, bottom = (self.sy(value if v is None else v) for v in (high, value, low))
             extents.append((min(y - 8, top), max(y + 8, bottom)))
         shifts, centre = series_.beside(extents), self.places[self.now]
-        reach = _STEP * max(shifts) + 8
-        middle = min(self.right - reach, max(self.left + reach, centre))
         for i in reversed(order):
             if extents[i] is None:
                 continue
             one, (tone, shape) = self.series[i], self.looks[i]
-            x = (middle if shifts[i] else centre) + _STEP * shifts[i]
+            shift, half = shifts[i]
+            reach = _STEP * half + 8
+            x = min(self.right - reach, max(self.left + reach, centre)) + _STEP * shift
             if one["low"][self.now] is not None:
                 self._whisker(one, self.now, tone, 5, x)
             look = f"mark-{tone}-{'open' if one['dashed'] else 'ringed'}"

@@ -79,7 +79,7 @@ function named(places, widths) {
 
 /**
  * Where the marks at the current x stand: at x, but side by side where they or their intervals would cover each other. Returns
- * the steps that each is moved by.
+ * of each the steps that it is moved by, and the most steps in its group.
  * @param {([number, number] | null)[]} extents  upper and lower end of each, px; null where there is nothing
  */
 function beside(extents) {
@@ -91,8 +91,11 @@ function beside(extents) {
     else groups.push([i]);
     end = Math.max(end, extents[i][1]);
   }
-  const found = extents.map(() => 0);
-  for (const group of groups) group.sort((a, b) => a - b).forEach((i, n) => (found[i] = n - (group.length - 1) / 2));
+  const found = extents.map(() => [0, 0]);
+  for (const group of groups) {
+    const half = (group.length - 1) / 2;
+    group.sort((a, b) => a - b).forEach((i, n) => (found[i] = [n - half, half]));
+  }
   return found;
 }
 
@@ -181,11 +184,11 @@ function draw(view) {
     if (values[now] === null) return null;
     return [Math.min(sy(values[now]) - 8, sy(high[now] ?? values[now])), Math.max(sy(values[now]) + 8, sy(low[now] ?? values[now]))];
   });
-  const shifts = beside(extents), reach = STEP * Math.max(...shifts) + 8;
-  const middle = Math.min(right - reach, Math.max(left + reach, places[now]));
+  const shifts = beside(extents);
   for (const i of drawn) {
     if (!extents[i]) continue;
-    const { values, low, high, dashed } = series[i], [tone, shape] = looks[p][i], px = (shifts[i] ? middle : places[now]) + STEP * shifts[i];
+    const { values, low, high, dashed } = series[i], [tone, shape] = looks[p][i], [shift, half] = shifts[i], reach = STEP * half + 8;
+    const px = Math.min(right - reach, Math.max(left + reach, places[now])) + STEP * shift; // the group stays on the plot
     if (low[now] !== null) {
       ink(`s${i}-whisker`, "path", { d: `M${px - 5} ${sy(low[now])}h10m-5 0V${sy(high[now])}m-5 0h10`, class: `ll-whisker ll-tone-${tone}` });
     }
