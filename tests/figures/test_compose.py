@@ -19,6 +19,7 @@ FIGURES = [
     "number_formats",
     "score_gap",
     "score_matrix",
+    "sweep",
     "ties",
     "weight",
 ]
