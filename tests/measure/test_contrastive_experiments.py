@@ -36,6 +36,10 @@ def test_counts_against_every_batch_there_is():
     assert counted["at least one"] == pytest.approx(some / len(batches), abs=0.01)
     assert counted["a batch"] == pytest.approx(all_ / len(batches), abs=0.03)
     assert counted["a query"] == pytest.approx(counted["a batch"] / 3)
+    assert counted["at least one lo"] < some / len(batches) < counted["at least one hi"]
+    width = counted["at least one hi"] - counted["at least one lo"]
+    shares = [sum(any(related[i, j] for j in batch if j != i) for i in batch) / 3 for batch in batches]
+    assert width == pytest.approx(2 * 1.96 * np.std(shares) / math.sqrt(4000), rel=0.05)
     assert counted["formula"] == pytest.approx(1 - (1 - 3 / 30) ** 2)
     rates = [2 / 5, 1 / 5, 0, 0, 0, 0]
     assert counted["by query"] == pytest.approx(sum(1 - (1 - r) ** 2 for r in rates) / 6)
