@@ -11,7 +11,7 @@ Write x_ij for a query's score divided by the temperature and G for the gradient
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +28,9 @@ ROWS = 512
 #: In float32 a score near 1 is off by some 1e-7, and a logit by 1 / temperature as much. From this temperature up, and
 #: for at least so many cells, that stays within 1e-5 of a gradient; everything else is computed in float64.
 LOWEST_TEMPERATURE, FEWEST_CELLS = 0.04, 2**15
+#: Mean cosine up to which float32 normalises well enough: what remains beside the centre is then 0.3 long and keeps six
+#: digits. And lengths, from the inverse of this up to it, whose squares float32 holds.
+MOST_ALIKE, LONGEST = 0.9, 1e12
 
 
 @dataclass(frozen=True)
@@ -41,10 +44,14 @@ class Options:
     chunk_size: int | None
     validate: bool
 
+    @property
+    def mild(self) -> bool:
+        """Whether logits lie at most 2 / LOWEST_TEMPERATURE = 50 apart: exp(50) is far from any type's limits."""
+        return self.normalize and self.temperature >= LOWEST_TEMPERATURE
+
     def dtype(self, queries: Tensor, documents: Tensor) -> torch.dtype:
         """Type to compute scores in."""
-        wide = self.normalize and self.temperature >= LOWEST_TEMPERATURE
-        if wide and queries.dtype != torch.float64 and len(queries) * len(documents) >= FEWEST_CELLS:
+        if self.mild and queries.dtype != torch.float64 and len(queries) * len(documents) >= FEWEST_CELLS:
             return torch.float32
         return fine_dtype(queries)
 
@@ -55,33 +62,59 @@ class Centred:
 
     rows: Tensor  # (n, d)
     centre: Tensor  # (d,) in fine precision
-    factor: Tensor | None  # (n,) in fine precision, 1 / norm and 0 for a zero vector; None: not normalised
+    factor: Tensor | None  # (n,) 1 / norm and 0 for a zero vector; None: not normalised
 
 
 def centred(embeddings: Tensor, scale: float, dtype: torch.dtype, options: Options, name: str) -> Centred:
     """Check, normalise, scale, and count from the mean of the first few; float64 in between, a block at a time."""
     fine, centre = fine_dtype(embeddings), None
-    rows, norms, factors = Gathered(len(embeddings)), [], []
+    # Elsewhere than on a CPU, having to look at a value costs more than float64 does.
+    quick = quickly_centred(embeddings, scale) if dtype != fine and embeddings.device.type == "cpu" else None
+    if quick is not None:
+        return quick
+    rows, factors = Gathered(len(embeddings)), []
     for part in blocks(len(embeddings), ROWS):
-        some = embeddings[part].to(fine, copy=True)
+        some = cut(embeddings, part).to(fine)
+        lengths = some.new_full((len(some),), scale)
         if options.normalize or options.validate:
-            norms.append(torch.linalg.vector_norm(some, dim=1))
-        if options.normalize:
-            factors.append(inverse(norms[-1]))
-            some.mul_((scale * factors[-1])[:, None])
-        else:
-            some.mul_(scale)
-        centre = some[:32].mean(0) if centre is None else centre
-        rows.put(part, some.sub_(centre).to(dtype))
+            norms = torch.linalg.vector_norm(some, dim=1)
+            if options.validate:
+                check_norms(name, norms, normalize=options.normalize, first=part.start)
+            if options.normalize:
+                factor = inverse(norms)
+                factors.append(factor.to(dtype))
+                lengths *= factor
+        if centre is None:
+            centre = mean_of_few(some, lengths)
+        rows.put(part, torch.addcmul(-centre, some, lengths[:, None]).to(dtype))
     assert centre is not None
-    if options.validate:
-        check_norms(name, whole(norms), normalize=options.normalize)
     return Centred(rows.tensor(), centre, whole(factors) if factors else None)
 
 
-def whole(parts: list[Tensor]) -> Tensor:
+def quickly_centred(embeddings: Tensor, scale: float) -> Centred | None:
+    """Normalise and so on in float32 alone; None where that would not do, or something is wrong with the values."""
+    some = embeddings.float()
+    norms = torch.linalg.vector_norm(some, dim=1)
+    least, most = (float(end) for end in norms.aminmax())
+    if not 1 / LONGEST < least <= most < LONGEST:
+        return None
+    factor = norms.reciprocal()
+    lengths = factor * scale
+    centre = mean_of_few(some, lengths)
+    if float(centre.dot(centre)) > MOST_ALIKE * scale**2:
+        return None
+    return Centred(torch.addcmul(-centre, some, lengths[:, None]), centre.to(fine_dtype(embeddings)), factor)
+
+
+def mean_of_few(embeddings: Tensor, lengths: Tensor) -> Tensor:
+    """Mean of the first 32 rows times these lengths."""
+    few = embeddings[:32]
+    return torch.mv(few.T, lengths[:32]).div_(len(few))
+
+
+def whole(parts: Sequence[Tensor]) -> Tensor:
     """Blocks of rows put together."""
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
 class Gathered:
@@ -109,6 +142,11 @@ def inverse(norms: Tensor) -> Tensor:
     return norms.reciprocal().masked_fill_(norms == 0, 0)
 
 
+def cut(rows: Tensor, part: slice) -> Tensor:
+    """These rows; where they are all, without the cost of a view."""
+    return rows if part.stop - part.start == len(rows) else rows[part]
+
+
 def through_norm(gradient: Tensor, embeddings: Tensor, factor: Tensor | None, scale: Tensor | None = None) -> Tensor:
     """Gradient by embeddings, given that by unit rows: what lies along them drops out. ``gradient`` is used up.
 
@@ -116,8 +154,8 @@ def through_norm(gradient: Tensor, embeddings: Tensor, factor: Tensor | None, sc
     """
     if factor is None:
         return gradient if scale is None else gradient.mul_(scale[..., None])
-    embeddings, factor = embeddings.to(gradient.dtype), factor.to(gradient.dtype)
-    along = (embeddings * gradient).sum(-1).mul_(factor).mul_(factor)
+    embeddings = embeddings.to(gradient.dtype)
+    along = torch.linalg.vecdot(embeddings, gradient).mul_(factor).mul_(factor)
     gradient.addcmul_(embeddings, along[..., None], value=-1)
     return gradient.mul_((factor if scale is None else factor * scale)[..., None])
 
@@ -147,9 +185,10 @@ class Batch:
         self.q = centred(queries, 1 / options.temperature, self.dtype, options, "queries")
         self.d = centred(documents, 1.0, self.dtype, options, "documents")
         self.by_document = self.d.rows @ self.q.centre.to(self.dtype)  # (M,) what the queries' centre adds to a column
-        rows = slice(options.offset, options.offset + len(queries))
-        pairs = zip(torch.split(self.q.rows, ROWS), torch.split(self.d.rows[rows], ROWS), strict=True)
-        self.positives = whole([(q * d).sum(1) for q, d in pairs]) + self.by_document[rows]  # (B,)
+        own = slice(options.offset, options.offset + len(queries))
+        pairs = [(part, slice(part.start + own.start, part.stop + own.start)) for part in blocks(len(queries), ROWS)]
+        dots = [torch.linalg.vecdot(cut(self.q.rows, q), cut(self.d.rows, d)) for q, d in pairs]
+        self.positives = whole(dots) + cut(self.by_document, own)  # (B,)
         if options.symmetric:  # what the documents' centre adds to a row; it matters to columns only
             centre = self.d.centre
             self.by_query = self.q.rows @ centre.to(self.dtype) + self.q.centre.dot(centre).to(self.dtype)
@@ -178,7 +217,7 @@ class Batch:
             if self.chunk is None:
                 self.chunk = self.d.rows.new_empty(part.stop - part.start, len(self.d.rows))
             out = self.chunk[: part.stop - part.start]
-        scores = torch.mm(self.q.rows[part], self.d.rows.T, out=out).add_(self.by_document)
+        scores = torch.addmm(self.by_document, cut(self.q.rows, part), self.d.rows.T, out=out)
         if self.negatives is not None:
             scores.masked_fill_(~self.negatives[part], -torch.inf)
         scores.diagonal(part.start + self.options.offset).fill_(-torch.inf)
@@ -193,7 +232,7 @@ class Batch:
             given = given.masked_fill(~mask[..., None], 0)
         norms = torch.linalg.vector_norm(given, dim=-1)
         if self.options.validate:
-            check_norms("hard_negatives", norms, normalize=self.options.normalize, used=mask)
+            check_norms("hard_negatives", norms, normalize=self.options.normalize, first=part.start, used=mask)
         factor = inverse(norms) if self.options.normalize else None
         unit = given if factor is None else given * factor[..., None]
         rows = (unit - self.d.centre).to(self.dtype)
@@ -211,17 +250,21 @@ class Batch:
 class Softmax:
     """The sums of one direction, one entry a pair: what a softmax over each row (or column) leaves behind."""
 
-    peak: Tensor  # largest logit, the positive's among them
+    peak: Tensor  # largest logit, the positive's among them; or the positive's, where no other can be far above it
     rest: Tensor  # sum over negatives of exp(logit - peak)
     positive: Tensor  # the positive's logit
 
     @property
     def total(self) -> Tensor:
         """Sum over all candidates."""
+        if self.peak is self.positive:
+            return self.rest + 1
         return self.rest + (self.positive - self.peak).exp()
 
     def losses(self) -> Tensor:
         """-log p(positive)."""
+        if self.peak is self.positive:
+            return self.rest.log1p()
         behind = self.positive - self.peak
         return torch.log1p(self.rest + behind.expm1()) - behind
 
@@ -247,18 +290,19 @@ class InBatch(torch.autograd.Function):
             b, kept = len(queries), None
             if options.chunk_size is None and any(ctx.needs_input_grad[:3]):
                 kept = batch.scores(slice(0, b))
-            rows = Softmax(batch.positives.clone(), torch.empty_like(batch.positives), batch.positives)
-            columns = None
+            columns, sums = None, []
             if options.symmetric:
                 columns = Softmax(
                     batch.column_positives.clone(), torch.zeros_like(batch.column_positives), batch.column_positives
                 )
             for part in blocks(b, batch.block_rows):
-                scores = batch.scores(part) if kept is None else kept[part]
+                scores = batch.scores(part) if kept is None else cut(kept, part)
                 if columns is not None:
                     _sum_columns(columns, scores + batch.by_query[part, None])
                     scores = scores.clone()
-                _sum_rows(rows, scores, batch.hard_block(part)[3] if hard is not None else None, part)
+                sums.append(_sum_rows(batch, scores, batch.hard_block(part)[3] if hard is not None else None, part))
+            peaks, rests = zip(*sums, strict=True)
+            rows = Softmax(batch.positives if options.mild else whole(peaks), whole(rests), batch.positives)
             if kept is not None and columns is None:
                 kept.diagonal(options.offset).copy_(-rows.rest)
             values = rows.losses() if columns is None else (rows.losses() + columns.losses()) / 2
@@ -278,15 +322,17 @@ class InBatch(torch.autograd.Function):
         return (*gradients, None, None, None)
 
 
-def _sum_rows(rows: Softmax, scores: Tensor, hard: Tensor | None, part: slice) -> None:
-    """Fill in what a block of rows adds up to. ``scores`` become exp(score - peak)."""
-    peak = torch.maximum(rows.positive[part], scores.amax(1))
-    if hard is not None and hard.shape[1]:
-        peak = torch.maximum(peak, hard.amax(1))
+def _sum_rows(batch: Batch, scores: Tensor, hard: Tensor | None, part: slice) -> tuple[Tensor, Tensor]:
+    """Peak and rest of a block of rows. ``scores`` become exp(score - peak)."""
+    peak = cut(batch.positives, part)
+    if not batch.options.mild:
+        peak = torch.maximum(peak, scores.amax(1))
+        if hard is not None and hard.shape[1]:
+            peak = torch.maximum(peak, hard.amax(1))
     rest = scores.sub_(peak[:, None]).exp_().sum(1)
     if hard is not None:
         rest += (hard - peak[:, None]).exp_().sum(1)
-    rows.peak[part], rows.rest[part] = peak, rest
+    return peak, rest
 
 
 def _sum_columns(columns: Softmax, scores: Tensor) -> None:
@@ -305,40 +351,41 @@ def _gradients(
     by_documents = torch.empty_like(batch.d.rows)
     by_hard = None if batch.hard is None else torch.empty_like(batch.hard)
     column_sums = torch.empty_like(batch.by_document)  # of G, (M,)
+    by_row = grad / rows.total
     done = kept is not None and columns is None  # what is kept are the cells themselves
     for part in blocks(len(grad), len(grad) if done else batch.block_rows):
-        scores = batch.scores(part) if kept is None else kept[part]
+        scores = batch.scores(part) if kept is None else cut(kept, part)
         # G is weights[:, None] * cells; the weights go to where there are fewest numbers
         if columns is None:
-            weights, cells = grad[part] / rows.total[part], scores
+            weights, cells = cut(by_row, part), scores
             if not done:
                 cells.sub_(rows.peak[part, None]).exp_()
                 cells.diagonal(part.start + batch.options.offset).copy_(-rows.rest[part])
         else:
-            weights, cells = torch.ones_like(grad[part]), _both_ways(batch, scores, rows, columns, grad, part)
+            weights, cells = torch.ones_like(by_row[part]), _both_ways(batch, scores, rows, columns, grad, part)
         raw = torch.mm(cells, batch.d.rows)
         add = 1 if part.start else 0  # to what the blocks before have left
-        by_documents.addmm_(cells.T, batch.q.rows[part] * weights[:, None], beta=add)
+        by_documents.addmm_(cells.T, cut(batch.q.rows, part) * weights[:, None], beta=add)
         column_sums.addmv_(cells.T, weights, beta=add)
         row_sums = None if columns is None else cells.sum(1, dtype=batch.d.centre.dtype)
         if batch.hard is not None and by_hard is not None:
             given, hard_rows, factor, logits = batch.hard_block(part)
             share = (logits - rows.peak[part, None]).exp_()
             if columns is not None:
-                share *= (grad[part] / (2 * rows.total[part]))[:, None]
+                share *= (by_row[part] / 2)[:, None]
             raw += torch.einsum("nh,nhd->nd", share, hard_rows)
             pushed = ((share * weights[:, None])[..., None] * batch.whole_queries(part)[:, None]).to(given.dtype)
             by_hard[part] = through_norm(pushed, given, factor).to(by_hard.dtype)
             row_sums = None if row_sums is None else row_sums + share.sum(1)
         if row_sums is not None:  # in one direction alone they are 0
             raw.addcmul_(row_sums[:, None].to(raw.dtype), batch.d.centre.to(raw.dtype))
-        factor = None if batch.q.factor is None else batch.q.factor[part]
-        raw = through_norm(raw, batch.queries[part], factor, weights * (1 / batch.options.temperature))
+        factor = None if batch.q.factor is None else cut(batch.q.factor, part)
+        raw = through_norm(raw, cut(batch.queries, part), factor, weights * (1 / batch.options.temperature))
         by_queries.put(part, raw.to(batch.queries.dtype))
     by_documents.addcmul_(column_sums[:, None], batch.q.centre.to(batch.dtype))
     for part in blocks(len(by_documents), ROWS):
-        factor = None if batch.d.factor is None else batch.d.factor[part]
-        through_norm(by_documents[part], batch.documents[part], factor)
+        factor = None if batch.d.factor is None else cut(batch.d.factor, part)
+        through_norm(cut(by_documents, part), cut(batch.documents, part), factor)
     result = by_documents.to(batch.documents.dtype)
     return by_queries.tensor(), result, by_hard
 

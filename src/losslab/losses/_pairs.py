@@ -121,11 +121,14 @@ def check_hard_negatives(hard: object, mask: object, queries: Tensor) -> None:
     check_device("hard_mask", mask, queries)
 
 
-def check_norms(name: str, norms: Tensor, *, normalize: bool, used: Tensor | None = None) -> None:
-    """Refuse embeddings that are not finite, or 0 where they are to be normalised; ``used`` marks those that count."""
+def check_norms(name: str, norms: Tensor, *, normalize: bool, first: int = 0, used: Tensor | None = None) -> None:
+    """Refuse embeddings that are not finite, or 0 where they are to be normalised.
+
+    ``first`` is the row that the first norm belongs to; ``used`` marks those that count.
+    """
     if used is None and norms.numel():  # the usual case, in one pass
-        least, most = norms.aminmax()
-        if most < torch.inf and (least > 0 or not normalize):
+        least, most = (float(end) for end in norms.aminmax())
+        if most < math.inf and (least > 0 or not normalize):
             return
     wrong = ~norms.isfinite() | (norms == 0) if normalize else ~norms.isfinite()
     if used is not None:
@@ -133,6 +136,7 @@ def check_norms(name: str, norms: Tensor, *, normalize: bool, used: Tensor | Non
     if wrong.any():
         place = wrong.nonzero()[0].tolist()
         norm = norms[tuple(place)].item()
+        place[0] += first
         at = place[0] if len(place) == 1 else place
         if norm == 0:
             raise ValueError(
