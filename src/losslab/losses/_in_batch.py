@@ -58,10 +58,13 @@ class Options:
 
 @dataclass
 class Centred:
-    """Embeddings as they enter the scores: ``scale * factor * embeddings = rows + centre``."""
+    """Embeddings as they enter the scores: ``scale * factor * embeddings = rows + centre``.
+
+    Queries that point far enough apart are not counted from a centre: theirs costs a shift of every column.
+    """
 
     rows: Tensor  # (n, d)
-    centre: Tensor  # (d,) in fine precision
+    centre: Tensor | None  # (d,) in fine precision; None: 0
     factor: Tensor | None  # (n,) 1 / norm and 0 for a zero vector; None: not normalised
 
 
@@ -69,7 +72,7 @@ def centred(embeddings: Tensor, scale: float, dtype: torch.dtype, options: Optio
     """Check, normalise, scale, and count from the mean of the first few; float64 in between, a block at a time."""
     fine, centre = fine_dtype(embeddings), None
     # Elsewhere than on a CPU, having to look at a value costs more than float64 does.
-    quick = quickly_centred(embeddings, scale) if dtype != fine and embeddings.device.type == "cpu" else None
+    quick = quickly_centred(embeddings, scale, name) if dtype != fine and embeddings.device.type == "cpu" else None
     if quick is not None:
         return quick
     rows, factors = Gathered(len(embeddings)), []
@@ -91,7 +94,7 @@ def centred(embeddings: Tensor, scale: float, dtype: torch.dtype, options: Optio
     return Centred(rows.tensor(), centre, whole(factors) if factors else None)
 
 
-def quickly_centred(embeddings: Tensor, scale: float) -> Centred | None:
+def quickly_centred(embeddings: Tensor, scale: float, name: str) -> Centred | None:
     """Normalise and so on in float32 alone; None where that would not do, or something is wrong with the values."""
     some = embeddings.float()
     norms = torch.linalg.vector_norm(some, dim=1)
@@ -103,6 +106,8 @@ def quickly_centred(embeddings: Tensor, scale: float) -> Centred | None:
     centre = mean_of_few(some, lengths)
     if float(centre.dot(centre)) > MOST_ALIKE * scale**2:
         return None
+    if name == "queries":  # alike as little as this, they need no centre
+        return Centred(some * lengths[:, None], None, factor)
     return Centred(torch.addcmul(-centre, some, lengths[:, None]), centre.to(fine_dtype(embeddings)), factor)
 
 
@@ -184,15 +189,25 @@ class Batch:
         self.dtype = options.dtype(queries, documents)
         self.q = centred(queries, 1 / options.temperature, self.dtype, options, "queries")
         self.d = centred(documents, 1.0, self.dtype, options, "documents")
-        self.by_document = self.d.rows @ self.q.centre.to(self.dtype)  # (M,) what the queries' centre adds to a column
+        # What the centres add to a score: the queries' to a whole column, (M,), the documents' to a whole row.
+        self.by_document = None if self.q.centre is None else self.d.rows @ self.q.centre.to(self.dtype)
         own = slice(options.offset, options.offset + len(queries))
         pairs = [(part, slice(part.start + own.start, part.stop + own.start)) for part in blocks(len(queries), ROWS)]
         dots = [torch.linalg.vecdot(cut(self.q.rows, q), cut(self.d.rows, d)) for q, d in pairs]
-        self.positives = whole(dots) + cut(self.by_document, own)  # (B,)
-        if options.symmetric:  # what the documents' centre adds to a row; it matters to columns only
-            centre = self.d.centre
-            self.by_query = self.q.rows @ centre.to(self.dtype) + self.q.centre.dot(centre).to(self.dtype)
+        self.positives = whole(dots)  # (B,)
+        if self.by_document is not None:
+            self.positives += cut(self.by_document, own)
+        if options.symmetric:  # only columns notice what is added to a row
+            self.by_query = self.q.rows @ self.from_documents.to(self.dtype)
+            if self.q.centre is not None:
+                self.by_query += self.q.centre.dot(self.from_documents).to(self.dtype)
             self.column_positives = self.positives + self.by_query
+
+    @property
+    def from_documents(self) -> Tensor:
+        """The documents' centre, (d,), in fine precision."""
+        assert self.d.centre is not None
+        return self.d.centre
 
     def set_aside(self) -> list[Tensor | None]:
         """Let go of all that is large, for autograd to hold as long as it has to, and give it."""
@@ -217,7 +232,11 @@ class Batch:
             if self.chunk is None:
                 self.chunk = self.d.rows.new_empty(part.stop - part.start, len(self.d.rows))
             out = self.chunk[: part.stop - part.start]
-        scores = torch.addmm(self.by_document, cut(self.q.rows, part), self.d.rows.T, out=out)
+        queries, documents = cut(self.q.rows, part), self.d.rows.T
+        if self.by_document is None:
+            scores = torch.mm(queries, documents, out=out)
+        else:
+            scores = torch.addmm(self.by_document, queries, documents, out=out)
         if self.negatives is not None:
             scores.masked_fill_(~self.negatives[part], -torch.inf)
         scores.diagonal(part.start + self.options.offset).fill_(-torch.inf)
@@ -226,7 +245,7 @@ class Batch:
     def hard_block(self, part: slice) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
         """Hard negatives of some queries: as given with holes cleared, from c, 1 / norm, and logits (n, H)."""
         assert self.hard is not None
-        fine, mask = self.d.centre.dtype, None if self.hard_mask is None else self.hard_mask[part]
+        fine, mask = self.from_documents.dtype, None if self.hard_mask is None else self.hard_mask[part]
         given = self.hard[part].to(fine)
         if mask is not None:
             given = given.masked_fill(~mask[..., None], 0)
@@ -235,7 +254,7 @@ class Batch:
             check_norms("hard_negatives", norms, normalize=self.options.normalize, first=part.start, used=mask)
         factor = inverse(norms) if self.options.normalize else None
         unit = given if factor is None else given * factor[..., None]
-        rows = (unit - self.d.centre).to(self.dtype)
+        rows = (unit - self.from_documents).to(self.dtype)
         logits = torch.einsum("nd,nhd->nh", self.whole_queries(part), rows)
         if mask is not None:
             logits = logits.masked_fill(~mask, -torch.inf)
@@ -243,7 +262,8 @@ class Batch:
 
     def whole_queries(self, part: slice) -> Tensor:
         """Scaled queries with their centre, (n, d)."""
-        return self.q.rows[part] + self.q.centre.to(self.dtype)
+        rows = cut(self.q.rows, part)
+        return rows if self.q.centre is None else rows + self.q.centre.to(self.dtype)
 
 
 @dataclass
@@ -350,7 +370,7 @@ def _gradients(
     by_queries = Gathered(len(grad))
     by_documents = torch.empty_like(batch.d.rows)
     by_hard = None if batch.hard is None else torch.empty_like(batch.hard)
-    column_sums = torch.empty_like(batch.by_document)  # of G, (M,)
+    column_sums = None if batch.by_document is None else torch.empty_like(batch.by_document)  # of G, (M,)
     by_row = grad / rows.total
     done = kept is not None and columns is None  # what is kept are the cells themselves
     for part in blocks(len(grad), len(grad) if done else batch.block_rows):
@@ -366,8 +386,9 @@ def _gradients(
         raw = torch.mm(cells, batch.d.rows)
         add = 1 if part.start else 0  # to what the blocks before have left
         by_documents.addmm_(cells.T, cut(batch.q.rows, part) * weights[:, None], beta=add)
-        column_sums.addmv_(cells.T, weights, beta=add)
-        row_sums = None if columns is None else cells.sum(1, dtype=batch.d.centre.dtype)
+        if column_sums is not None:
+            column_sums.addmv_(cells.T, weights, beta=add)
+        row_sums = None if columns is None else cells.sum(1, dtype=batch.from_documents.dtype)
         if batch.hard is not None and by_hard is not None:
             given, hard_rows, factor, logits = batch.hard_block(part)
             share = (logits - rows.peak[part, None]).exp_()
@@ -378,11 +399,12 @@ def _gradients(
             by_hard[part] = through_norm(pushed, given, factor).to(by_hard.dtype)
             row_sums = None if row_sums is None else row_sums + share.sum(1)
         if row_sums is not None:  # in one direction alone they are 0
-            raw.addcmul_(row_sums[:, None].to(raw.dtype), batch.d.centre.to(raw.dtype))
+            raw.addcmul_(row_sums[:, None].to(raw.dtype), batch.from_documents.to(raw.dtype))
         factor = None if batch.q.factor is None else cut(batch.q.factor, part)
         raw = through_norm(raw, cut(batch.queries, part), factor, weights * (1 / batch.options.temperature))
         by_queries.put(part, raw.to(batch.queries.dtype))
-    by_documents.addcmul_(column_sums[:, None], batch.q.centre.to(batch.dtype))
+    if column_sums is not None and batch.q.centre is not None:
+        by_documents.addcmul_(column_sums[:, None], batch.q.centre.to(batch.dtype))
     for part in blocks(len(by_documents), ROWS):
         factor = None if batch.d.factor is None else cut(batch.d.factor, part)
         through_norm(cut(by_documents, part), cut(batch.documents, part), factor)
