@@ -279,6 +279,7 @@ def test_first_cell_stands_in_for_glue(monkeypatch):
         ("A formula $x = 0.5$ too.", ["0.5"]),
         ("% a comment with 0.5\n\n<!-- 0.5 -->", []),
         ("[link](https://a.invalid/1.5) and https://a.invalid/2.5", []),
+        ("See arXiv:1807.03748, where it is 0.5.", ["0.5"]),
     ],
 )
 def test_typed_numbers_are_found(tmp_path, text, numbers):

@@ -32,6 +32,7 @@ _NOT_PROSE = re.compile(
     r"|(?:\{[\w:+-]+\})?(?P<ticks>`+).+?(?P=ticks)"  # code spans, and roles: glue, published, references
     r"|(?<=\])\([^)\s]*\)|https?://\S+"  # where links lead
     r"|<[^>\s][^>]*>"  # HTML tags
+    r"|\barXiv:\d{4}\.\d{4,5}"  # papers
     r"|\{\{.*?\}\}",  # substitutions
     re.DOTALL,
 )
