@@ -2,6 +2,8 @@
 
 import pytest
 
+from books import page_names
+
 
 @pytest.fixture
 def page(address, reader):
@@ -27,6 +29,59 @@ def test_theme_switch_goes_round_and_is_remembered(page, address):
         page.locator(".theme-switch-button").click()
     page.goto(address + "book/index.html")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+# Every control of a figure, used once: which of them changed nothing that a reader could see or hear?
+IDLE = """async () => {
+  const idle = [];
+  const settle = async () => { for (let i = 0; i < 4; i++) await new Promise(requestAnimationFrame); };
+  for (const figure of document.querySelectorAll(".ll-figure[data-live]")) {
+    const all = (selector) => figure.querySelectorAll(selector);
+    const shown = () => figure.querySelector(".ll-live").textContent + figure.querySelector("svg[role=img]").innerHTML;
+    const tell = (control, kind) => control.dispatchEvent(new Event(kind, { bubbles: true }));
+    const use = async (control, act) => {
+      const before = shown();
+      act(control);
+      await settle();
+      const name = control.labels?.[0]?.textContent || control.ariaLabel || control.textContent;
+      if (shown() === before) idle.push(`${figure.dataset.figure}: ${name}`);
+    };
+    for (const slider of all("input[type=range]:not(:disabled)"))
+      await use(slider, () => {
+        slider.value = slider.valueAsNumber === Number(slider.max) ? slider.min : slider.max;
+        tell(slider, "input");
+      });
+    for (const radio of all("input[type=radio]:not(:checked):not(:disabled)")) await use(radio, () => radio.click());
+    for (const select of all("select"))
+      await use(select, () => {
+        select.selectedIndex = select.options.length - 1;
+        tell(select, "change");
+      });
+    await use(figure.querySelector(".ll-reset"), (button) => button.click());
+  }
+  return { idle, figures: document.querySelectorAll(".ll-figure[data-live]").length };
+}"""
+
+
+@pytest.mark.parametrize("name", page_names())
+def test_no_control_of_a_figure_does_nothing(address, reader, name):
+    one = reader()
+    page = one.open(address + name)
+    for figure in page.locator(".ll-figure").all():
+        figure.scroll_into_view_if_needed()
+    found = page.evaluate(IDLE)
+    assert found["idle"] == []
+    assert found["figures"] == page.locator(".ll-figure").count()
+    assert one.errors == []
+
+
+def test_an_idle_control_is_found(address, reader):
+    """The guard above can fail: a slider without a figure behind it."""
+    page = reader().open(address + "book/padding.html")
+    page.locator(".ll-figure").first.scroll_into_view_if_needed()
+    slider = "Object.assign(document.createElement('input'), { type: 'range', ariaLabel: 'planted' })"
+    page.evaluate(f"document.querySelector('.ll-figure[data-live]').append({slider})")
+    assert [what for what in page.evaluate(IDLE)["idle"] if "planted" in what]
 
 
 def test_figures_follow_the_theme(address, reader):
