@@ -56,7 +56,7 @@ def no_mask(logits, labels):
         (detached, "its value is detached from the logits: there is no gradient"),
         (raising, "it raises KeyError: 'ranks'"),
         (leaving, "it raises SystemExit: 3"),
-        (vector, "it returns a tensor of shape (1,), not a scalar"),
+        (vector, "it returns a tensor of shape (1,), not a scalar (or declare reduction='none')"),
         (number, "it returns a float, not a tensor"),
         (nan, "it gives nan for one plain list, with gradient [nan, nan]"),
         (unconnected, "its gradient is 0 on a badly ranked list"),

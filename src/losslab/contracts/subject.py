@@ -154,7 +154,7 @@ def called(call: Callable[[], Any], shape: tuple[int, ...], seen: Counterexample
     if not isinstance(value, Tensor):
         raise LossFailed(f"it returns {_a(type(value).__name__)}, not a tensor", seen)
     if tuple(value.shape) != shape:
-        expected = f"one value a query, {shape}" if shape else "a scalar"
+        expected = f"one value a query, {shape}" if shape else "a scalar (or declare reduction='none')"
         raise LossFailed(f"it returns a tensor of shape {tuple(value.shape)}, not {expected}", seen)
     return value
 

@@ -100,7 +100,7 @@ class FalseNegatives(Figure):
     width : int
         B, the width now shown, one that the slider offers.
     mask : str
-        ``"none"``; ``"exact"``: documents with the positive's text; ``"threshold"``: the query's cosine is above
+        ``"none"``; ``"exact"``: the positive's text again, or the query's; ``"threshold"``: the query's cosine is above
         `threshold`; ``"guide"``: the guide's cosine is above the positive's minus `margin`, and a tie stays in.
     threshold : float
         0.2 to 1, in hundredths.
@@ -197,7 +197,7 @@ class FalseNegatives(Figure):
     def _masked(self, j: int) -> bool:
         """Whether the mask takes document j out; a tie with its limit stays in, as in the libraries."""
         if self.mask == "exact":
-            return bool(self.kinds[j] == "d")
+            return self.kinds[j] in ("d", "s")
         if self.mask == "threshold":
             return bool(self.cosines[j] > self.threshold)
         return bool(self.mask == "guide" and self.guides[j] > round(self.positive_guide - self.margin, 4))

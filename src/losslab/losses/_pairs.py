@@ -54,7 +54,9 @@ def check_positive(name: str, value: object) -> None:
     """Refuse what is not a finite number above 0."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value <= 0:
         got = seen(value) if isinstance(value, Tensor) else repr(value)
-        raise ValueError(f"{name} must be a finite number above 0, got {got}; usual ones lie between 0.01 and 1")
+        learnt = "; to learn it, normalise, divide the queries by it and pass normalize=False, temperature=1"
+        hint = learnt if isinstance(value, Tensor) else "; usual ones lie between 0.01 and 1"
+        raise ValueError(f"{name} must be a finite number above 0, got {got}{hint}")
 
 
 def check_reals(name: str, value: object) -> None:

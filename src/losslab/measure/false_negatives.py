@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +35,9 @@ def count(related: Related, width: int, *, batches: int = BATCHES, seed: int = S
         ``at least one``: share of a batch's queries with a false negative, mean over batches, with ``at least one lo``
         and ``hi``, the 95 % interval of that mean (1.96 standard errors, from 0 to 1); ``a query``: false negatives a
         query, mean; ``a batch``: false negatives in the whole batch, mean; ``formula``: 1 − (1 − ρ)^(B − 1) with ρ the
-        share of all ordered pairs that are related, which takes every query to be alike; ``by query``: the same with
-        each query's own ρ, then averaged.
+        share of all ordered pairs that are related, which takes every query to be alike; ``by query``: for
+        each query the chance that B − 1 others drawn without replacement hold one of its own right answers,
+        1 − C(P − 1 − k, B − 1) / C(P − 1, B − 1) with k of them, then averaged.
     """
     pairs = len(related)
     if related.shape != (pairs, pairs):
@@ -58,8 +61,14 @@ def count(related: Related, width: int, *, batches: int = BATCHES, seed: int = S
         "a query": float(each.mean()),
         "a batch": float(each.mean() * width),
         "formula": float(1 - (1 - rates.mean()) ** (width - 1)),
-        "by query": float((1 - (1 - rates) ** (width - 1)).mean()),
+        "by query": float(np.mean([1 - _missed(pairs - 1, int(k), width - 1) for k in others.sum(1)])),
     }
+
+
+@cache
+def _missed(total: int, marked: int, drawn: int) -> float:
+    """Chance that ``drawn`` of ``total``, without replacement, hold none of ``marked``."""
+    return comb(total - marked, drawn) / comb(total, drawn)
 
 
 def collect(progress: Progress) -> Iterator[Row]:

@@ -68,8 +68,8 @@ def extremes(loss: ContrastiveSubject, draw: Draw) -> None:
 EXTREMES = Contract(
     "extremes",
     "extreme scores are no trouble",
-    "With cosines of 1 and -1 at temperature 0.01, and embeddings short or long, value and gradient are finite and "
-    "right to rounding in float32, bfloat16 and float16.",
+    "With cosines of 1 and -1 at temperature 0.01, and embeddings short or long, value and gradient are finite and, "
+    "to rounding, in float32, bfloat16 and float16 what the loss gives in float64.",
     extremes,
     under="A loss that takes no temperature is asked at its own.",
 )

@@ -23,6 +23,11 @@ Mask = NDArray[np.bool_]
 
 # Badly ranked: each query's positive is orthogonal to it and its negative the same as it.
 PROBE = Pairs(np.eye(2), np.eye(2)[::-1].copy())
+#: What to do about a loss that fails when there are more documents than queries.
+MORE_DOCUMENTS = (
+    "; it was given more documents than queries: if it needs as many of both, declare symmetric=True (for a loss in "
+    "both directions) or more_documents=False"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +152,12 @@ class ContrastiveSubject:
             # In training the embeddings come out of a model, so a loss may write into them; a leaf would forbid that.
             call = functools.partial(self._call, [leaf.clone() for leaf in leaves], options)
             shape = (len(pairs.queries),) if self.conventions.reduction == "none" else ()
-            value = called(call, shape, seen)
+            try:
+                value = called(call, shape, seen)
+            except LossFailed as failed:
+                if len(pairs.documents) > len(pairs.queries):
+                    failed.problem += MORE_DOCUMENTS
+                raise
             if not value.requires_grad:
                 raise LossFailed("its value is detached from the embeddings: there is no gradient", seen)
             try:

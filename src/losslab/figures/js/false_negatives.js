@@ -20,7 +20,7 @@ const portion = (p) => percent(p, p < 5e-5 ? 0 : p < 0.00995 ? 2 : p < 0.0995 ? 
 
 /** Whether a mask takes document j out; a tie with its limit stays in, as in the libraries. */
 function masked({ mask, threshold, margin, positive_guide, cosines, guides, kinds }, j) {
-  if (mask === "exact") return kinds[j] === "d";
+  if (mask === "exact") return kinds[j] === "d" || kinds[j] === "s";
   if (mask === "threshold") return cosines[j] > threshold;
   return mask === "guide" && guides[j] > Number((positive_guide - margin).toFixed(4)); // as many digits as the data have
 }
