@@ -7,6 +7,7 @@ import torch
 from torch.nn.functional import cross_entropy, normalize
 
 import losslab
+from losslab.losses import info_nce
 
 
 def both_directions(queries, documents):
@@ -36,7 +37,7 @@ def test_a_loss_of_one_value_a_query_is_told_what_to_declare():
 def test_a_learnt_temperature_is_told_how():
     noise = torch.randn(2, 3, 4)
     try:
-        losslab.losses.info_nce(*noise, temperature=torch.tensor(0.05))
+        info_nce(*noise, temperature=torch.tensor(0.05))
     except ValueError as error:
         assert "pass normalize=False, temperature=1" in str(error)  # noqa: PT017
     else:
