@@ -30,8 +30,10 @@ LIBRARIES = {
         "scikit-learn",
         "sentence-transformers",
         "transformers",
+        "pytorch-metric-learning",
+        "datasets",
     ],
-    "drawing and testing": ["anywidget", "matplotlib", "hypothesis", "pytest", "nbmake", "playwright"],
+    "drawing and testing": ["anywidget", "matplotlib", "hypothesis", "ir_measures", "pytest", "nbmake", "playwright"],
     "building the book": ["jupyter-book", "Sphinx", "myst-nb", "sphinx-book-theme", "sphinxcontrib-katex", "jupytext"],
 }
 
