@@ -10,7 +10,6 @@ import json
 import os
 import platform
 import shlex
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+
+from losslab.corpora.files import replace_file
 
 Value = str | int | float | bool | None
 Row = Mapping[str, Value]
@@ -129,20 +130,6 @@ def read(path: Path) -> tuple[list[dict[str, str]], dict[str, object]]:
     if hashlib.sha256(table).hexdigest() != record["sha256"]:
         raise ValueError(f"{path.name} is not the file that {path.stem}.json describes; run: {record['command']}")
     return list(csv.DictReader(io.StringIO(table.decode()))), record
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Put ``content`` at ``path`` in one step: readers see the old file or the new one, never a part."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).chmod(0o644)  # mkstemp makes files that only their owner can read
-        Path(temporary).replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            Path(temporary).unlink()
-        raise
 
 
 def surroundings() -> dict[str, object]:
