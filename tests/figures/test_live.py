@@ -375,7 +375,6 @@ def test_redraw_is_within_a_frame(make, host, record_property):
     """
     figure = make()
     hosted = host(figure)
-    late = 4 if figure.figure in ("ghosts", "flip", "ties", "weight") else 8
     last = {"ghosts": (12, 11), "flip": (12, 11), "ties": (37, 36), "weight": (4, 3), "gradient_shares": (12, 11)}
     last = {
         **last,
@@ -392,7 +391,7 @@ def test_redraw_is_within_a_frame(make, host, record_property):
         got = hosted.page.evaluate(SPEED, ["#figure input[type=range]", list(last)])
         if figure.figure != "score_matrix":  # whose map follows from its worker
             assert got["later"] == 0  # the input event's own handler does all of it
-        rounds.append((got["draw"], got["frame"], max(20, got["empty"] + late)))
+        rounds.append((got["draw"], got["frame"], max(20, got["empty"] + 4)))
         draw, frame, limit = rounds[-1]
         if draw <= 4 and frame <= limit:
             break
