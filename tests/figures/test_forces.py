@@ -329,7 +329,7 @@ def test_other_numbers_of_negatives(host):
 
 @pytest.mark.timing
 def test_a_drag_is_drawn_within_a_frame(host, record_property):
-    """From the pointer's event to the last change of the page, p95 of 200 moves of two traits each: half a frame."""
+    """From the pointer's event to the last change of the page, p95 of 200 moves of two traits each: a quarter of a frame."""
     hosted = host(Forces(normalize=False))
     script = """() => {
       const grip = document.querySelector('[data-point="0"]'), box = grip.getBoundingClientRect(), times = [];

@@ -370,8 +370,7 @@ SPEED = """async ([selector, values]) => {
 def test_redraw_is_within_a_frame(make, host, record_property):
     """From the input event to the last DOM change, p95, and to the next frame; at the widest setting.
 
-    Where a busy machine is late with a frame in which nothing changed, a frame with a redraw may be 4 ms later than that;
-    figures that paint several pictures, 8 ms, half a frame, as on the built pages.
+    Where a busy machine is late with a frame in which nothing changed, a frame with a redraw may be 4 ms later than that.
     """
     figure = make()
     hosted = host(figure)
