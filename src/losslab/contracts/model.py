@@ -22,6 +22,8 @@ Direction = Literal["kept", "changed"]
 Order = Literal["labels", "given"]
 Reduction = Literal["mean", "sum", "none"]
 Duplicates = Literal["negatives", "masked"]
+TokenReduction = Literal["mean", "sum"]
+Returns = Literal["loss", "perplexity"]
 REDUCED = {"mean": "mean over queries", "sum": "sum over queries", "none": "one value a query"}
 
 
@@ -132,7 +134,63 @@ class ContrastiveConventions:
         return asdict(self)
 
 
-AnyConventions = Conventions | ContrastiveConventions
+@dataclass(frozen=True)
+class TokenConventions:
+    """What right token losses legitimately do differently, and a loss therefore declares.
+
+    Parameters
+    ----------
+    shift
+        True: labels are the input ids, and the loss shifts them once, so that row t of the logits meets label t + 1.
+        False: row t meets label t, because whoever calls the loss has shifted.
+    ignore_index
+        The label of a position that is no target.
+    reduction
+        How targets become one value: ``"mean"`` over all targets of the batch, or ``"sum"``.
+    base
+        Of the logarithm, > 1: e for nats, 2 for bits.
+    returns
+        ``"loss"``, or ``"perplexity"``: the base to the power of the mean loss, which is the same in every base.
+    """
+
+    shift: bool = True
+    ignore_index: int = -100
+    reduction: TokenReduction = "mean"
+    base: float = math.e
+    returns: Returns = "loss"
+
+    def __post_init__(self) -> None:
+        _must_be_a_bool("shift", self.shift)
+        if not isinstance(self.ignore_index, int) or isinstance(self.ignore_index, bool):
+            raise TypeError(f"ignore_index must be a whole number, got {self.ignore_index!r}")
+        if self.ignore_index >= 0:
+            raise ValueError(
+                f"ignore_index must be below 0, got {self.ignore_index}: an id of the vocabulary would be no target"
+            )
+        _must_be_one_of("reduction", self.reduction, get_args(TokenReduction))
+        _must_be_one_of("returns", self.returns, get_args(Returns))
+        number = isinstance(self.base, (int, float)) and not isinstance(self.base, bool)
+        if not number or not (math.isfinite(self.base) and self.base > 1):
+            raise ValueError(f"base must be a finite number above 1, got {self.base!r}")
+        if self.returns == "perplexity" and self.reduction != "mean":
+            raise ValueError("returns='perplexity' needs reduction='mean': a perplexity is that of a mean")
+
+    def __str__(self) -> str:
+        unit = {math.e: "in nats", 2: "in bits"}.get(self.base, f"in base {show(self.base)}")
+        said = [
+            "labels are the input ids, it shifts" if self.shift else "labels are given shifted",
+            f"label {self.ignore_index} ignored",
+            "mean over targets" if self.reduction == "mean" else "sum over targets",
+            unit if self.returns == "loss" else "returned as perplexity",
+        ]
+        return ", ".join(said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and value of each, fit for JSON."""
+        return asdict(self)
+
+
+AnyConventions = Conventions | ContrastiveConventions | TokenConventions
 
 
 @dataclass(frozen=True)
@@ -187,6 +245,43 @@ class Pairs:
         return numbers | ({} if self.real is None else {"hard_mask": self.real.tolist()})
 
 
+IGNORED = -100  # the label of no target in `Texts`
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """The logits and labels of one batch of texts.
+
+    Attributes
+    ----------
+    logits
+        (B, T, V).
+    labels
+        (B, T), ``IGNORED`` where there is no target.
+    mask
+        (B, T): False where a token is padding; None if the loss is given none.
+    """
+
+    logits: Array
+    labels: NDArray[np.int64]
+    mask: NDArray[np.bool_] | None = None
+
+    def lines(self) -> list[str]:
+        """The numbers, a text at a time."""
+        said = []
+        for i, (rows, labels) in enumerate(zip(self.logits, self.labels, strict=True)):
+            of_text = f"text {i + 1}: " if len(self.labels) > 1 else ""
+            said.append(f"{of_text}labels {labels.tolist()}, logits {show_rows(rows)}")
+            if self.mask is not None:
+                said[-1] += f", mask {self.mask[i].astype(int).tolist()}"
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Lists of numbers, fit for JSON (nan and inf as words)."""
+        numbers = {"logits": json_number(self.logits.tolist()), "labels": self.labels.tolist()}
+        return numbers | ({} if self.mask is None else {"mask": self.mask.tolist()})
+
+
 Number = float | tuple[float, ...]
 
 
@@ -218,6 +313,8 @@ class Counterexample:
         factor its length is off; and the cosine between the two.
     pairs
         What went in, for a contrastive loss.
+    texts
+        What went in, for a token loss.
     wanted
         What the right quantities are: ``"should be"``; ``"as before"`` where a change of the input should have changed
         nothing; ``"at least"``.
@@ -232,12 +329,14 @@ class Counterexample:
     cosine: float | None = None
     pairs: Pairs | None = None
     wanted: Literal["should be", "as before", "at least"] = "should be"
+    texts: Texts | None = None
 
     def lines(self) -> list[tuple[str, str]]:
         """Head and text of each line that shows the numbers."""
         names = [f"query {i}: " if len(self.queries) > 1 else "" for i in range(1, len(self.queries) + 1)]
         went_in = [f"{name}{query}" for name, query in zip(names, self.queries, strict=True)]
         went_in += self.pairs.lines() if self.pairs else []
+        went_in += self.texts.lines() if self.texts else []
         went_in += [f"{name}: {text}" for name, text in self.setting.items()]
         shown = [(q.name, *show_apart(q.got, q.should)) for q in self.quantities]
         came_out = [f"{name} {got}" for name, got, _ in shown]
@@ -250,8 +349,12 @@ class Counterexample:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain dictionaries, lists and numbers, fit for JSON (nan and inf as words)."""
-        pairs = {} if self.pairs is None else {"pairs": self.pairs.to_dict(), "wanted": self.wanted}
-        return pairs | {
+        given: dict[str, Any] = {}
+        if self.pairs is not None:
+            given = {"pairs": self.pairs.to_dict(), "wanted": self.wanted}
+        if self.texts is not None:
+            given = {"texts": self.texts.to_dict(), "wanted": self.wanted}
+        return given | {
             "sentence": self.sentence,
             "queries": [
                 {"logits": json_number(query.logits), "labels": json_number(query.labels)} for query in self.queries
