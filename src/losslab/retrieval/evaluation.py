@@ -63,9 +63,9 @@ def evaluate(
     queries, documents = check_rows(queries, documents)
     check_ids(query_ids, "query_ids", len(queries))
     judged = read_judgements(relevant, len(queries), len(documents), query_ids, document_ids)
-    place = _tie_places(document_ids, len(documents)).to(documents.device)
+    place = tie_places(document_ids, len(documents)).to(documents.device)
     chunks = score_chunks(queries, documents, chunk_size)
-    ranks = _join([_ranks(scores, start, judged, place) for start, scores in chunks])
+    ranks = join([ranks_of(scores, start, judged, place) for start, scores in chunks])
     return {metric: per_query(metric, ranks, judged, how) for metric in chosen}
 
 
@@ -98,13 +98,13 @@ def evaluate_scores(
         raise ValueError(f"scores has NaN or +inf in {len(bad)} rows, the first is row {int(bad[0])}")
     check_ids(query_ids, "query_ids", len(tensor))
     judged = read_judgements(relevant, len(tensor), tensor.shape[1], query_ids, document_ids)
-    place = _tie_places(document_ids, tensor.shape[1]).to(tensor.device)
+    place = tie_places(document_ids, tensor.shape[1]).to(tensor.device)
     starts = range(0, len(tensor), chunk_size)
-    ranks = _join([_ranks(tensor[start : start + chunk_size].detach(), start, judged, place) for start in starts])
+    ranks = join([ranks_of(tensor[start : start + chunk_size].detach(), start, judged, place) for start in starts])
     return {metric: per_query(metric, ranks, judged, how) for metric in chosen}
 
 
-def _tie_places(ids: Sequence[str] | None, documents: int) -> Tensor:
+def tie_places(ids: Sequence[str] | None, documents: int) -> Tensor:
     """Each row's place in the order of equal scores, (N,)."""
     order = tie_order(ids, documents)
     place = np.empty_like(order)
@@ -112,7 +112,7 @@ def _tie_places(ids: Sequence[str] | None, documents: int) -> Tensor:
     return torch.from_numpy(place)
 
 
-def _ranks(scores: Tensor, start: int, judged: Judgements, place: Tensor) -> Ranks:
+def ranks_of(scores: Tensor, start: int, judged: Judgements, place: Tensor) -> Ranks:
     """Ranks of the right documents of the queries from ``start`` on, from their scores (c, N)."""
     first, last = np.searchsorted(judged.query, [start, start + len(scores)])
     rows = torch.from_numpy(judged.query[first:last] - start).to(scores.device)
@@ -153,5 +153,6 @@ def _by_sorting(scores: Tensor, rows: Tensor, columns: Tensor, place: Tensor) ->
     return above[at], through[at] - above[at], rank[at] - above[at]
 
 
-def _join(parts: Sequence[Ranks]) -> Ranks:
+def join(parts: Sequence[Ranks]) -> Ranks:
+    """The ranks of several chunks of queries, one after the other."""
     return Ranks(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("above", "tied", "before")))

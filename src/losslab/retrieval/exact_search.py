@@ -82,25 +82,33 @@ def check_rows(
     ValueError
         As for `search`.
     """
-    rows = []
-    for name, given in (("queries", queries), ("documents", documents)):
-        tensor = torch.from_numpy(given) if isinstance(given, np.ndarray) and given.dtype.kind == "f" else given
-        if not isinstance(tensor, Tensor) or tensor.ndim != 2 or not tensor.is_floating_point():
-            seen = f"{getattr(given, 'dtype', type(given).__name__)} of shape {tuple(getattr(given, 'shape', ()))}"
-            raise ValueError(f"{name} must be floating-point rows of shape (rows, width), got {seen}")
-        if not len(tensor):
-            raise ValueError(f"{name} is empty, shape {tuple(tensor.shape)}; there is nothing to search")
-        bad = (~tensor.isfinite()).any(1).nonzero()
-        if len(bad):
-            raise ValueError(f"{name} has {len(bad)} rows that are not finite, the first is row {int(bad[0])}")
-        rows.append(tensor.detach())
-    first, second = rows
+    first, second = check_embeddings(queries, "queries"), check_embeddings(documents, "documents")
     if first.shape[1] != second.shape[1]:
         raise ValueError(f"queries have width {first.shape[1]} but documents have width {second.shape[1]}")
     if first.device != second.device:
         raise ValueError(f"queries are on {first.device} but documents on {second.device}; move them together")
     dtype = torch.promote_types(torch.promote_types(first.dtype, second.dtype), torch.float32)
     return first.to(dtype), second.to(dtype)
+
+
+def check_embeddings(given: Tensor | NDArray[np.floating], name: str) -> Tensor:
+    """One set of rows as a tensor, in its own type.
+
+    Raises
+    ------
+    ValueError
+        It is no floating-point matrix, it is empty, or a row is not finite; ``name`` is what the message calls it.
+    """
+    tensor = torch.from_numpy(given) if isinstance(given, np.ndarray) and given.dtype.kind == "f" else given
+    if not isinstance(tensor, Tensor) or tensor.ndim != 2 or not tensor.is_floating_point():
+        seen = f"{getattr(given, 'dtype', type(given).__name__)} of shape {tuple(getattr(given, 'shape', ()))}"
+        raise ValueError(f"{name} must be floating-point rows of shape (rows, width), got {seen}")
+    if not len(tensor):
+        raise ValueError(f"{name} is empty, shape {tuple(tensor.shape)}; there is nothing to search")
+    bad = (~tensor.isfinite()).any(1).nonzero()
+    if len(bad):
+        raise ValueError(f"{name} has {len(bad)} rows that are not finite, the first is row {int(bad[0])}")
+    return tensor.detach()
 
 
 def _best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
