@@ -25,7 +25,7 @@ random matrices from the classical compact groups", Notices of the AMS 54, 2007 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -178,7 +178,7 @@ def check_dims(dims: int | Sequence[int], largest: int) -> tuple[int, ...]:
     ValueError
         There are none, one is no whole number, or one is not from 1 to ``largest``.
     """
-    sizes = [dims] if isinstance(dims, (int, np.integer)) else list(dims)
+    sizes = list(dims) if isinstance(dims, Iterable) else [dims]
     if not sizes:
         raise ValueError("dims must hold at least one size, got none")
     for size in sizes:
