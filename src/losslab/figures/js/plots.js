@@ -17,14 +17,14 @@ export function balance(labels, lo, hi, gap = 12) {
  * Numbers in large, each with its title and a note: side by side, or where that is too tight below each other. Returns the y below.
  * @param {object} view
  * @param {number} y
- * @param {{key: string, title: string, value: string, note: string, look?: string}[]} facts
+ * @param {{key: string, title: string, value: string, note: string, look?: string, noted?: string}[]} facts  looks of value and note
  */
 export function drawFacts({ ink, room }, y, facts) {
   const wide = room >= 700, pitch = room / facts.length;
-  facts.forEach(({ key, title, value, note, look = "" }, i) => {
+  facts.forEach(({ key, title, value, note, look = "", noted = NOTE }, i) => {
     const [x, top] = wide ? [i * pitch, y] : [0, y + 72 * i];
     ink.text(`${key}-title`, x, top + (wide ? 14 : 28), title, "ll-strong");
-    ink.text(`${key}-note`, x, top + (wide ? 74 : 50), note, NOTE);
+    ink.text(`${key}-note`, x, top + (wide ? 74 : 50), note, noted);
     ink.text(key, wide ? x : room, top + (wide ? 51 : 32), value, `ll-big ${look}`, wide ? "start" : "end");
   });
   return wide ? y + 78 : y + 72 * facts.length - 18;
