@@ -6,6 +6,7 @@ from losslab.losses.gradient_cached import gradient_cached
 from losslab.losses.info_nce import info_nce
 from losslab.losses.list_mle import list_mle
 from losslab.losses.list_net import list_net
+from losslab.losses.matryoshka import matryoshka
 from losslab.losses.multi_positive_info_nce import multi_positive_info_nce
 from losslab.losses.p_list_mle import p_list_mle
 from losslab.losses.step_statistics import StepStatistics, step_statistics
@@ -18,6 +19,7 @@ __all__ = [
     "info_nce",
     "list_mle",
     "list_net",
+    "matryoshka",
     "multi_positive_info_nce",
     "p_list_mle",
     "step_statistics",
