@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -96,20 +97,42 @@ def bootstrap_mean(values: ArrayLike, *, resamples: int = 10_000, level: float =
 
 def _resampled_means(values: NDArray[np.float64], resamples: int, level: float, seed: int) -> NDArray[np.float64]:
     """Mean of each column over each resampled set of rows, (resamples, columns)."""
+    means = np.empty((max(0, resamples), values.shape[1]))
+    for start, drawn in _draws(len(values), resamples, level, seed):
+        for column in range(values.shape[1]):
+            means[start : start + len(drawn), column] = values[:, column][drawn].mean(1)
+    return means
+
+
+def resampled_means(values: NDArray[np.float64], resamples: int, level: float, seed: int) -> NDArray[np.float64]:
+    """Means of many columns (Q, columns) over the same resampled sets, (resamples, columns): one matrix product.
+
+    The sets are those that `paired_bootstrap` draws with this seed.
+    """
+    counts = np.empty((max(0, resamples), len(values)))
+    for start, drawn in _draws(len(values), resamples, level, seed):
+        for row, each in enumerate(drawn, start=start):
+            counts[row] = np.bincount(each, minlength=len(values))
+    return np.asarray(counts @ values / len(values))
+
+
+def intervals(estimates: NDArray[np.float64], resampled: NDArray[np.float64], level: float) -> list[Interval]:
+    """Percentile intervals of many estimates (C,) from their resampled values (resamples, C)."""
+    lo, hi = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return [Interval(float(a), float(b), float(c), level) for a, b, c in zip(estimates, lo, hi, strict=True)]
+
+
+def _draws(queries: int, resamples: int, level: float, seed: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """First resample and drawn queries (block, Q) of one block after the other."""
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1, got {resamples}")
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")
     random = np.random.default_rng(seed)
-    rows = len(values)
-    block = max(1, BLOCK // rows)
-    means = np.empty((resamples, values.shape[1]))
+    block = max(1, BLOCK // queries)
     for start in range(0, resamples, block):
         # rows as 64-bit numbers: a generator gives these one by one, so that blocks of any size draw the same
-        drawn = random.integers(rows, size=(min(block, resamples - start), rows), dtype=np.int64)
-        for column in range(values.shape[1]):
-            means[start : start + block, column] = values[:, column][drawn].mean(1)
-    return means
+        yield start, random.integers(queries, size=(min(block, resamples - start), queries), dtype=np.int64)
 
 
 def _interval(estimate: float, resampled: NDArray[np.float64], level: float) -> Interval:

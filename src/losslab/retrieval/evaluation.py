@@ -131,8 +131,8 @@ def _by_counting(scores: Tensor, rows: Tensor, columns: Tensor, place: Tensor) -
         part = slice(at, at + block)
         them, mine = scores[rows[part]], own[part, None]
         equal = them == mine
-        above[part] = (them > mine).sum(1)
-        tied[part] = equal.sum(1)
+        above[part] = (them > mine).sum(1, dtype=torch.int32)  # twice as fast as counting in 64 bits
+        tied[part] = equal.sum(1, dtype=torch.int32)
         shared = (tied[part] > 1).nonzero()[:, 0]
         if len(shared):
             earlier = equal[shared] & (place < place[columns[part][shared], None])

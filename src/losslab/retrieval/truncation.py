@@ -1,0 +1,273 @@
+"""What is left of a ranking at fewer dimensions: every reduction at every size, query by query, with intervals.
+
+All intervals come from one set of resampled queries: how often each query was drawn is a matrix of counts
+(resamples, Q), and one product with the metrics (Q, settings) resamples everything at once, all of it paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from losslab.retrieval.bootstrap import Interval, intervals, resampled_means
+from losslab.retrieval.evaluation import join, ranks_of, tie_places
+from losslab.retrieval.exact_search import check_rows
+from losslab.retrieval.judgements import Judgements, Relevant, check_ids, read_judgements
+from losslab.retrieval.metrics import Floats, Ranks, check_metrics, per_query
+from losslab.retrieval.reductions import DRAWN, FITTED, KINDS, Kind, Reduction, check_dims, fit
+
+CHUNK_BYTES = 2 << 20  # of scores held at a time: what stays in a processor's cache is gone through again at no cost
+Outcome = Literal["win", "tie", "loss"]
+Measure = Literal["mean", "over prefix", "over random dims", "over not renormalised", "retention"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One way to get fewer dimensions.
+
+    Attributes
+    ----------
+    kind
+        One of `losslab.retrieval.KINDS`.
+    centred, renormalised
+        Whether the documents' mean is subtracted, and whether rows are brought to length 1 afterwards.
+    dim
+        Dimensions kept.
+    seed
+        Of what is drawn; None where nothing is, and for the mean over all draws.
+    """
+
+    kind: Kind
+    centred: bool
+    renormalised: bool
+    dim: int
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One number that is said of a setting.
+
+    Attributes
+    ----------
+    setting
+        What it is said of.
+    measure
+        "mean" of the metric over queries; the paired difference "over prefix", "over random dims" (mean over draws),
+        neither of them centred and both of the same size and as (un)normalised, or "over not renormalised"; or
+        "retention", the ratio of the mean to that of the whole embeddings.
+    interval
+        Of that number.
+    """
+
+    setting: Setting
+    measure: Measure
+    interval: Interval
+
+    @property
+    def outcome(self) -> Outcome:
+        """Win, tie or loss against what it is compared with (retention: against 1); see `outcome`."""
+        return outcome(self.interval, 1.0 if self.measure == "retention" else 0.0)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A metric of every query at every setting; made by `sweep`.
+
+    Attributes
+    ----------
+    metric
+        Its name.
+    full : (Q,) float64
+        Cosine search with the whole embeddings, as they are.
+    settings
+        Columns of ``values``; each draw has its own.
+    values : (Q, settings) float64
+    """
+
+    metric: str
+    full: Floats
+    settings: tuple[Setting, ...]
+    values: Floats
+
+    def of(self, setting: Setting) -> Floats:
+        """The metric of each query, (Q,); without a seed, the mean over all draws of what is drawn.
+
+        Raises
+        ------
+        ValueError
+            It was not measured.
+        """
+        drawn = setting.kind in DRAWN and setting.seed is None
+        columns = [
+            at
+            for at, each in enumerate(self.settings)
+            if each == setting or (drawn and replace(each, seed=None) == setting)
+        ]
+        if not columns:
+            raise ValueError(f"{setting} was not measured")
+        return np.asarray(self.values[:, columns].mean(1))
+
+    def compare(self, *, resamples: int = 2000, level: float = 0.95, seed: int = 0) -> list[Comparison]:
+        """Every setting (draws averaged) with all that can be said of it; keywords as for `paired_bootstrap`.
+
+        Raises
+        ------
+        ValueError
+            The whole embeddings find nothing, so that there is nothing to retain.
+        """
+        settings = list(dict.fromkeys(replace(each, seed=None) for each in self.settings))
+        place = {setting: column for column, setting in enumerate(settings, start=1)}
+        values = np.stack([self.full, *(self.of(setting) for setting in settings)], axis=1)
+        means, estimates = resampled_means(values, resamples, level, seed), values.mean(0)
+        if not means[:, 0].all():
+            raise ValueError("the whole embeddings have a mean of 0 in a resampled set; retention would divide by it")
+        said: list[tuple[Setting, Measure, int, int | None]] = []
+        for setting, column in place.items():
+            plain = replace(setting, centred=False)
+            others: dict[Measure, Setting | None] = {
+                "over prefix": replace(plain, kind="prefix"),
+                "over random dims": replace(plain, kind="random-dims"),
+                "over not renormalised": replace(setting, renormalised=False) if setting.renormalised else None,
+            }
+            said += [(setting, "mean", column, None), (setting, "retention", column, 0)]
+            said += [
+                (setting, measure, column, place[other])
+                for measure, other in others.items()
+                if other is not None and other in place and other != setting
+            ]
+        resampled = np.stack([_compute(means, *each[1:]) for each in said], axis=1)
+        exact = [_compute(estimates, *each[1:]) for each in said]
+        found = intervals(np.array(exact), resampled, level)
+        return [Comparison(*each[:2], interval) for each, interval in zip(said, found, strict=True)]
+
+
+def outcome(interval: Interval, neutral: float = 0.0) -> Outcome:
+    """A tie if the interval holds the neutral value, its ends included; else a win above it and a loss below."""
+    if interval.lo <= neutral <= interval.hi:
+        return "tie"
+    return "win" if interval.lo > neutral else "loss"
+
+
+def sweep(
+    queries: Tensor | NDArray[np.floating],  # (Q, d)
+    documents: Tensor | NDArray[np.floating],  # (N, d)
+    relevant: Relevant,
+    dims: Sequence[int],
+    *,
+    kinds: Sequence[Kind] = KINDS,
+    centre: Sequence[bool] = (False, True),
+    renormalise: Sequence[bool] = (True, False),
+    seeds: Sequence[int] = (0, 1, 2, 3, 4),
+    metric: str = "nDCG@10",
+    query_ids: Sequence[str] | None = None,
+    document_ids: Sequence[str] | None = None,
+) -> Sweep:
+    """Search with every reduction at every size, exactly; scores by scalar product, equal ones decided by id.
+
+    Parameters
+    ----------
+    queries, documents, relevant, query_ids, document_ids
+        As for `losslab.retrieval.evaluate`.
+    dims
+        Sizes, each from 1 to d.
+    kinds
+        Reductions, fitted on the documents.
+    centre
+        False, True or both, for the kinds that leave the choice; PCA is always centred, SVD never.
+    renormalise
+        False, True or both.
+    seeds
+        One draw each of random dims and of random rotations.
+    metric
+        One that `evaluate` knows.
+
+    Raises
+    ------
+    ValueError
+        As for `evaluate` (a query without a right document, judgements with other ids, rows that are not finite) and
+        for `fit` (a size out of range, fewer documents than components); or nothing is asked for.
+    """
+    (metric,), _ = check_metrics([metric]), check_dims(dims, documents.shape[1])
+    if not (kinds and centre and renormalise and seeds):
+        raise ValueError("kinds, centre, renormalise and seeds must each hold something")
+    queries, documents = check_rows(queries, documents)
+    check_ids(query_ids, "query_ids", len(queries))
+    judged = read_judgements(relevant, len(queries), len(documents), query_ids, document_ids)
+    run = _Run(queries, documents, judged, tie_places(document_ids, len(documents)).to(documents.device), metric)
+    columns: dict[Setting, Floats] = {}
+    for kind in kinds:
+        for centred in dict.fromkeys(kind == "pca" if kind in FITTED else each for each in centre):
+            for seed in seeds if kind in DRAWN else (None,):
+                fitted = fit(kind, documents, dims, centre=centred, seed=seed or 0)
+                for dim, renormalised, values in run.of(fitted, check_dims(dims, documents.shape[1]), renormalise):
+                    columns[Setting(kind, centred, renormalised, dim, seed)] = values
+    whole = fit("prefix", documents)
+    ((_, _, full),) = run.of(whole, (whole.width,), (True,))
+    return Sweep(metric, full, tuple(columns), np.stack(list(columns.values()), axis=1))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What does not change from one reduction to the next."""
+
+    queries: Tensor
+    documents: Tensor
+    judged: Judgements
+    place: Tensor  # (N,) each document's place in the order of equal scores
+    metric: str
+
+    def of(
+        self, fitted: Reduction, dims: tuple[int, ...], renormalise: Sequence[bool]
+    ) -> Iterator[tuple[int, bool, Floats]]:
+        """Size, whether renormalised, and the metric of each query, (Q,), for one fitted reduction."""
+        queries, documents = fitted.project(self.queries), fitted.project(self.documents)
+        chunk = max(1, CHUNK_BYTES // (len(documents) * documents.element_size()))
+        ranks: dict[tuple[int, bool], list[Ranks]] = {(dim, each): [] for dim in dims for each in renormalise}
+        for start in range(0, len(queries), chunk):
+            part = queries[start : start + chunk]
+            growing = _independent if fitted.kind == "random-dims" else _nested
+            for dim, scores, lengths in growing(part, documents, fitted, dims):
+                for each in renormalise:
+                    # the length of the query changes no ranking, that of a document does
+                    used = scores / lengths.clamp_min(torch.finfo(lengths.dtype).tiny) if each else scores
+                    ranks[dim, each].append(ranks_of(used, start, self.judged, self.place))
+        for (dim, each), found in ranks.items():
+            yield dim, each, per_query(self.metric, join(found), self.judged, "docid")
+
+
+_Scores = Iterator[tuple[int, Tensor, Tensor]]
+
+
+def _nested(queries: Tensor, documents: Tensor, _: Reduction, dims: tuple[int, ...]) -> _Scores:
+    """Size, scalar products (c, N) and lengths of documents (N,): each size adds its own coordinates to the last."""
+    scores = torch.zeros(len(queries), len(documents), dtype=queries.dtype, device=queries.device)
+    squares = torch.zeros(len(documents), dtype=queries.dtype, device=queries.device)
+    for start, dim in pairwise((0, *dims)):
+        more = documents[:, start:dim]
+        scores.addmm_(queries[:, start:dim], more.T)
+        squares += more.square().sum(1)
+        yield dim, scores, squares.sqrt()
+
+
+def _independent(queries: Tensor, documents: Tensor, fitted: Reduction, dims: tuple[int, ...]) -> _Scores:
+    """The same where every size has coordinates of its own."""
+    for dim in dims:
+        chosen = fitted.columns(dim)
+        kept = documents[:, chosen]
+        yield dim, queries[:, chosen] @ kept.T, torch.linalg.vector_norm(kept, dim=1)
+
+
+def _compute(means: Floats, measure: Measure, column: int, other: int | None) -> Floats:
+    """One measure of means (…, columns), be they resampled or the estimate."""
+    ours = means[..., column]
+    if other is None:
+        return ours
+    return ours / means[..., other] if measure == "retention" else ours - means[..., other]
