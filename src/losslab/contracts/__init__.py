@@ -1,7 +1,7 @@
 """The promises a loss keeps, how they are checked, and adapters that let real libraries' losses be checked too.
 
-`model` says what a contract is; `listwise` and `contrastive` have the contracts themselves; `subject` runs the loss
-under test and `closeness` says when two results are equal; `search` finds and shrinks inputs; `checking` puts it
+`model` says what a contract is; `listwise`, `contrastive` and `token` have the contracts themselves; `subject` runs the
+loss under test and `closeness` says when two results are equal; `search` finds and shrinks inputs; `checking` puts it
 together and `report` shows it. `oracles` are objectives as slow loops, `adapters` the way to real losses.
 """
 
@@ -15,6 +15,8 @@ from losslab.contracts.model import (
     Quantity,
     Query,
     Result,
+    Texts,
+    TokenConventions,
 )
 from losslab.contracts.named import NotALossError
 from losslab.contracts.parametrize import parametrize_with_contracts
@@ -32,6 +34,8 @@ __all__ = [
     "Query",
     "Report",
     "Result",
+    "Texts",
+    "TokenConventions",
     "check",
     "contracts_of",
     "parametrize_with_contracts",

@@ -23,12 +23,15 @@ from losslab.contracts.model import (
     Exempt,
     LossFailed,
     Result,
+    TokenConventions,
     Unchecked,
 )
 from losslab.contracts.named import find_loss
 from losslab.contracts.report import Report
 from losslab.contracts.search import search
 from losslab.contracts.subject import Subject, name_of, parameters_of
+from losslab.contracts.token import TOKEN
+from losslab.contracts.token.subject import TokenSubject
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Kind:
     """
 
     contracts: tuple[Contract, ...]
-    conventions: type[Conventions] | type[ContrastiveConventions]
+    conventions: type[Conventions] | type[ContrastiveConventions] | type[TokenConventions]
     subject: Callable[[Any, Any, Any], Any]
     oracle: Callable[[str | Callable[..., Any]], Any]
     examples: int = 60
@@ -59,6 +62,7 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     "listwise": Kind(LISTWISE, Conventions, Subject, oracles.resolve),
     "contrastive": Kind(CONTRASTIVE, ContrastiveConventions, ContrastiveSubject, oracles.resolve_contrastive, 40),
+    "token": Kind(TOKEN, TokenConventions, TokenSubject, oracles.resolve_token, 30),
 }
 CONTRACTS: dict[str, tuple[Contract, ...]] = {name: kind.contracts for name, kind in KINDS.items()}
 
@@ -84,22 +88,27 @@ def check(
         Which family of promises. ``"listwise"``: ``loss(logits (B, N), labels (B, N), mask (B, N) bool)``.
         ``"contrastive"``: ``loss(queries (B, d), documents (M, d))``, document i the positive of query i, M >= B; its
         keywords ``temperature``, ``negatives``, ``hard_negatives``, ``hard_mask``, ``symmetric``, ``chunk_size``,
-        ``positive_offset``, ``positives`` and ``labels`` are used where its signature names them.
+        ``positive_offset``, ``positives`` and ``labels`` are used where its signature names them. ``"token"``:
+        ``loss(logits (B, T, V), labels (B, T))``, label -100 ignored; labels are the input ids and the loss shifts
+        them, or, with ``shift=False``, they are given shifted; ``mask`` or ``attention_mask`` and
+        ``num_items_in_batch`` are used where its signature names them.
     against
         The objective it claims to be: ``"list_mle"``, ``"p_list_mle"``, ``"list_net"``, or, contrastive,
-        ``"info_nce"``, ``"multi_positive_info_nce"``, ``"graded_info_nce"``; or a callable of the same form.
+        ``"info_nce"``, ``"multi_positive_info_nce"``, ``"graded_info_nce"``, or, token, ``"token_nll"``; or a callable
+        of the same form.
     seed
         Of the random inputs.
     only
         Ids of the contracts to check; all by default.
     examples
-        Random inputs for each contract; left out, 60 of a listwise loss, 40 of a contrastive one.
+        Random inputs for each contract; left out, 60 of a listwise loss, 40 of a contrastive one, 30 of a token one.
     **conventions
         Declared conventions by name: those of `Conventions` (``order``, ``count_short_lists``, ``reduction``) or of
         `ContrastiveConventions` (``temperature``, ``normalize``, ``symmetric``, ``reduction``, ``more_documents``,
-        ``duplicates``, ``within``, ``graded``). Left out, or None, they are what the loss declares: its
+        ``duplicates``, ``within``, ``graded``) or `TokenConventions` (``shift``, ``ignore_index``, ``reduction``,
+        ``base``, ``returns``). Left out, or None, they are what the loss declares: its
         ``conventions`` attribute, or keywords bound by `functools.partial`; failing that, the class's defaults. Of a
-        contrastive loss also the defaults in its signature, and the attributes of a module, are read.
+        contrastive or token loss also the defaults in its signature, and the attributes of a module, are read.
 
     Returns
     -------
@@ -200,16 +209,16 @@ def _declared(loss: Any, cls: type[AnyConventions], names: Sequence[str]) -> dic
         if bound.get("symmetric") and "more_documents" not in bound and not known.get("symmetric"):
             known.pop("more_documents", None)  # what was said of one direction
         return known | bound
-    if cls is not ContrastiveConventions:
+    if cls is Conventions:
         return {}
-    found: dict[str, Any] = {"graded": True} if "labels" in parameters_of(loss) else {}
+    found: dict[str, Any] = {"graded": True} if "graded" in names and "labels" in parameters_of(loss) else {}
     defaults = {name: parameter.default for name, parameter in parameters_of(loss).items()}
     if isinstance(loss, torch.nn.Module):
         defaults |= {name: getattr(loss, name, None) for name in names}
-    wanted = ContrastiveConventions().to_dict()
+    wanted = cls().to_dict()
     for name in names:
         value = defaults.get(name)
-        if isinstance(value, float if name == "temperature" else type(wanted[name])):
+        if isinstance(value, type(wanted[name])):
             found[name] = value  # a default of None, or a parameter to be learned, declares nothing
     return found
 

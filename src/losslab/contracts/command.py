@@ -25,12 +25,14 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         epilog="exit status: 0 no promise broken, 1 a promise broken, 2 nothing to check or the loss cannot be run",
     )
     parser.add_argument("loss", metavar="package.module:name", help="a function, module or loss class")
-    parser.add_argument("--kind", default="listwise", help="family of promises: listwise (the default) or contrastive")
+    parser.add_argument(
+        "--kind", default="listwise", help="family of promises: listwise (the default), contrastive, token"
+    )
     parser.add_argument(
         "--against",
         metavar="OBJECTIVE",
         help="also compare with this objective: list_mle, p_list_mle, list_net; info_nce, multi_positive_info_nce, "
-        "graded_info_nce; or package.module:name",
+        "graded_info_nce; token_nll; or package.module:name",
     )
     parser.add_argument("--order", choices=get_args(Order), help="declare what ranks the documents of a list")
     parser.add_argument(
@@ -41,13 +43,19 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--reduction", choices=get_args(Reduction), help="declare how queries become one value")
     parser.add_argument(
+        "--shift",
+        choices=("true", "false"),
+        help="declare whether a token loss shifts its labels, the input ids, or is given shifted ones",
+    )
+    parser.add_argument(
         "--declare",
         metavar="NAME=VALUE",
         dest="declared",
         action="append",
         default=[],
         type=_option,
-        help="declare any other convention, such as normalize=false of a contrastive loss; may be repeated",
+        help="declare any other convention, such as normalize=false of a contrastive loss or returns=perplexity of a "
+        "token loss; may be repeated",
     )
     parser.add_argument(
         "--set",
@@ -76,6 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         loss = find_loss(arguments.loss, dict(arguments.options), arguments.kind)
         declared = {name: getattr(arguments, name) for name in ("order", "count_short_lists", "reduction")}
+        declared["shift"] = None if arguments.shift is None else arguments.shift == "true"
         report = check(
             loss,
             arguments.kind,

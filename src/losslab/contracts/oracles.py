@@ -1,8 +1,9 @@
 """Slow, plain float64 loops for whole objectives: the specification that fast losses are held to.
 
 A listwise one takes one list as plain numbers and gives its value and the gradient by its logits; a contrastive one
-takes a batch of embeddings and gives one value a query and the gradients of their sum by the embeddings. They share no
-code with `losslab.losses`, and no trick: what a formula says is what a loop does.
+takes a batch of embeddings and gives one value a query and the gradients of their sum by the embeddings; a token one
+takes the logits and labels of a batch of texts and gives the value and the gradient by the logits. They share no code
+with `losslab.losses` and `losslab.language`, and no trick: what a formula says is what a loop does.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from losslab.contracts.model import ContrastiveConventions, Conventions, Order, Pairs, Query
+from losslab.contracts.model import ContrastiveConventions, Conventions, Order, Pairs, Query, Texts, TokenConventions
 
 Oracle = Callable[[Sequence[float], Sequence[float], Order], tuple[float, list[float]]]
 
@@ -248,5 +249,67 @@ def resolve_contrastive(
             raise TypeError(f"against must return one value for a batch, or one a query, got {value!r}")
         by_query, by_document = torch.autograd.grad(value.sum(), (queries, documents))
         return value.reshape(-1).tolist(), by_query.tolist(), by_document.tolist()
+
+    return other_loss
+
+
+Cube = Sequence[Matrix]
+#: Value, and its gradient by the logits, (B, T, V); of a perplexity, those of its logarithm.
+TextsValue = tuple[float, list[list[list[float]]]]
+TokenOracle = Callable[[Cube, Sequence[Sequence[int]], TokenConventions], TextsValue]
+
+
+def token_nll(logits: Cube, labels: Sequence[Sequence[int]], conventions: TokenConventions) -> TextsValue:
+    """Cross-entropy of the next token: the mean, or sum, of -log softmax(row t)[label t + 1] over all targets.
+
+    Jelinek et al., "Perplexity: a measure of the difficulty of speech recognition tasks", JASA 62, 1977, has its
+    exponential, the perplexity; of a loss that returns that, value and gradient here are its logarithm's, in nats. With
+    ``shift=False`` row t meets label t.
+    """
+    ahead = 1 if conventions.shift else 0
+    values: list[float] = []
+    gradient = [[[0.0] * len(row) for row in rows] for rows in logits]
+    for i, (rows, tokens) in enumerate(zip(logits, labels, strict=True)):
+        for t in range(len(rows) - ahead):
+            right = tokens[t + ahead]
+            if right == conventions.ignore_index:
+                continue
+            value, slope = _choice(rows[t], [right])
+            values.append(value)
+            gradient[i][t] = slope
+    base = math.e if conventions.returns == "perplexity" else conventions.base
+    weight = 1 / (math.log(base) * (len(values) if conventions.reduction == "mean" else 1))
+    return math.fsum(values) * weight, [[[g * weight for g in row] for row in rows] for rows in gradient]
+
+
+TOKEN: dict[str, TokenOracle] = {"token_nll": token_nll, "cross_entropy": token_nll}
+
+
+def resolve_token(against: str | Callable[..., object]) -> Callable[[Texts, TokenConventions], TextsValue]:
+    """What `check` compares a batch of texts with: an oracle by name, or any loss of the same call form, in float64.
+
+    Raises
+    ------
+    ValueError
+        If there is no oracle of that name.
+    TypeError
+        If it is neither a name nor callable.
+    """
+    if isinstance(against, str):
+        if against not in TOKEN:
+            raise ValueError(f"against must be a callable or one of {', '.join(TOKEN)}, got {against!r}")
+        oracle = TOKEN[against]
+        return lambda texts, conventions: oracle(texts.logits.tolist(), texts.labels.tolist(), conventions)
+    if not callable(against):
+        raise TypeError(f"against must be a callable or one of {', '.join(TOKEN)}, got {against!r}")
+
+    def other_loss(texts: Texts, conventions: TokenConventions) -> TextsValue:
+        logits = torch.tensor(texts.logits, requires_grad=True)
+        value = against(logits, torch.tensor(texts.labels))
+        if not isinstance(value, torch.Tensor) or value.numel() != 1:
+            raise TypeError(f"against must return one value for a batch, got {value!r}")
+        value = value.log() if conventions.returns == "perplexity" else value
+        (gradient,) = torch.autograd.grad(value.sum(), logits)
+        return value.item(), gradient.tolist()
 
     return other_loss
