@@ -76,10 +76,12 @@ class Recipe:
     rate
         Learning rate of AdamW (betas 0.9 and 0.999, no weight decay), constant.
     budget
-        ``"examples"``: `EPOCHS` passes over the pairs, so that all widths see as many pairs. ``"updates"``: `UPDATES`
-        batches, so that all widths make as many steps.
+        ``"examples"``: `EPOCHS` passes over the pairs, so that all widths see as many pairs. ``"updates"``:
+        ``updates`` batches, so that all widths make as many steps.
     seed
         Of the order of the pairs.
+    updates
+        How many batches ``"updates"`` stands for.
     """
 
     batch: int
@@ -87,6 +89,7 @@ class Recipe:
     rate: float
     budget: Budget = "examples"
     seed: int = 0
+    updates: int = UPDATES
 
     def with_seed(self, seed: int) -> Recipe:
         """The same with another order of the pairs."""
@@ -101,23 +104,45 @@ def train(task: Task, recipe: Recipe, mask: Mask | None = None) -> Tensor:
     ValueError
         If a batch is wider than the number of pairs.
     """
-    pairs, size = len(task.queries), task.queries.shape[1]
+    head = torch.eye(task.queries.shape[1], requires_grad=True)
+    optimise([head], lambda rows: rows @ head, task, recipe, mask)
+    return head.detach()
+
+
+def optimise(
+    parameters: Sequence[Tensor],
+    embed: Callable[[Tensor], Tensor],
+    task: Task,
+    recipe: Recipe,
+    mask: Mask | None = None,
+    objective: Callable[..., Tensor] | None = None,
+) -> None:
+    """Train the parameters of ``embed``, which maps frozen embeddings (n, d) to new ones, in place.
+
+    ``objective`` is called as `info_nce` is, which it is if left out.
+
+    Raises
+    ------
+    ValueError
+        If a batch is wider than the number of pairs.
+    """
+    objective = objective or info_nce
+    pairs = len(task.queries)
     if not 2 <= recipe.batch <= pairs:
         raise ValueError(f"batch must be from 2 to {pairs}, the pairs of {task.name}, got {recipe.batch}")
     in_epoch = pairs // recipe.batch
-    updates = EPOCHS * in_epoch if recipe.budget == "examples" else UPDATES
+    updates = EPOCHS * in_epoch if recipe.budget == "examples" else recipe.updates
     order = np.random.default_rng(recipe.seed)
-    head = torch.eye(size, requires_grad=True)
-    optimiser = torch.optim.AdamW([head], lr=recipe.rate, weight_decay=0)
+    optimiser = torch.optim.AdamW(parameters, lr=recipe.rate, weight_decay=0)
     with one_thread():  # matrices this small gain nothing from a second, and the result is the same on every machine
         for update in range(updates):
             if update % in_epoch == 0:
                 shuffled = order.permutation(pairs)
             at = (update % in_epoch) * recipe.batch
             rows = shuffled[at : at + recipe.batch]
-            loss = info_nce(
-                task.queries[rows] @ head,
-                task.documents[rows] @ head,
+            loss = objective(
+                embed(task.queries[rows]),
+                embed(task.documents[rows]),
                 temperature=recipe.temperature,
                 negatives=None if mask is None else mask(rows),
                 validate=False,
@@ -125,7 +150,6 @@ def train(task: Task, recipe: Recipe, mask: Mask | None = None) -> Tensor:
             optimiser.zero_grad()
             torch.autograd.backward(loss)
             optimiser.step()
-    return head.detach()
 
 
 #: Learning rates tried on the validation pairs, one run each; the best by nDCG@10 is used for all seeds.
