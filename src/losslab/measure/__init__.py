@@ -19,6 +19,7 @@ NAMES = {
     "false-negatives": "losslab.measure.false_negatives",
     "scifact-leak": "losslab.measure.scifact_leak",
     "logit-resolution": "losslab.measure.logit_resolution",
+    "truncation": "losslab.measure.truncation",
 }
 
 
