@@ -11,6 +11,45 @@ Function = Callable[..., Any]
 #: ``property(function, seed=0)`` gives the text of a counterexample, or None when it found none.
 Property = Callable[..., str | None]
 
+#: ``show(function, **inputs)``: one number, or numbers by what they are.
+Show = Callable[..., Any]
+#: What a mistake of each kind is filed under unless it says otherwise.
+TOPIC_OF_KIND = {
+    "listwise": "ranking",
+    "contrastive": "contrastive",
+    "matryoshka": "matryoshka",
+    "token": "perplexity",
+}
+
+
+@dataclass(frozen=True)
+class Example:
+    """An input, small enough to do by hand, on which a mistake shows.
+
+    Attributes
+    ----------
+    inputs
+        Names and values as one would type them: numbers, and lists of numbers.
+    show
+        ``show(function, **inputs)`` puts them to ``wrong`` or ``right`` in its own call form. It returns a number, or
+        several in a dictionary under what each of them is; a number may also be a sequence of numbers.
+    what, unit
+        What is shown, and in which unit; no unit for a pure number.
+    note
+        What to look at, in one sentence, where the numbers do not say it themselves.
+    """
+
+    inputs: Mapping[str, Any]
+    show: Show
+    what: str = "loss"
+    unit: str = ""
+    note: str = ""
+
+    def of(self, function: Function) -> dict[str, Any]:
+        """Return what ``function`` makes of the inputs, by name; ``mistake.example.of(mistake.wrong)``."""
+        shown = self.show(function, **self.inputs)
+        return dict(shown) if isinstance(shown, Mapping) else {self.what: shown}
+
 
 @dataclass(frozen=True)
 class Mistake:
@@ -43,6 +82,11 @@ class Mistake:
         ``"public"`` if a reported bug or published code has it, ``"built"`` if we made it up.
     declares
         Conventions that both ``wrong`` and ``right`` are declared to follow.
+    topic
+        What it is filed under: ``"ranking"``, ``"contrastive"``, ``"temperature"``, ``"batch"``, ``"matryoshka"`` or
+        ``"perplexity"``. A loss is filed by its kind if it says nothing; a function has to say.
+    example
+        A tiny input with which both callables show what is wrong.
     """
 
     name: str
@@ -59,6 +103,12 @@ class Mistake:
     against: str | None = None
     met: Literal["public", "built"] = "public"
     declares: Mapping[str, Any] = field(default_factory=dict)
+    topic: str = ""
+    example: Example | None = None
+
+    def __post_init__(self) -> None:
+        if not self.topic:
+            object.__setattr__(self, "topic", TOPIC_OF_KIND.get(self.kind, ""))
 
     def url(self) -> str | None:
         """Address of the public report, if it has a number; GitHub leads a pull request's number on from there."""
