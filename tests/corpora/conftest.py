@@ -1,13 +1,9 @@
-"""A model small enough to make on the spot, a hub that misbehaves, and SciFact where there is one."""
+"""A hub that misbehaves, and a cache of its own for each test."""
 
 import http.server
-import os
 import threading
-from pathlib import Path
 
 import pytest
-
-HERE = Path(__file__).resolve()
 
 
 @pytest.fixture(autouse=True)
@@ -18,33 +14,6 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     return tmp_path / "cache"
-
-
-@pytest.fixture(scope="session")
-def tiny_model(tmp_path_factory):
-    """A folder with a BERT of 16 dimensions, random weights, and a vocabulary of letters."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from transformers import BertConfig, BertModel, BertTokenizerFast
-
-    folder = tmp_path_factory.mktemp("tiny")
-    letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-    )
-    BertModel(config).save_pretrained(folder / "bert")
-    BertTokenizerFast(vocab={token: number for number, token in enumerate(vocabulary)}).save_pretrained(folder / "bert")
-    transformer = Transformer(str(folder / "bert"), max_seq_length=32)
-    SentenceTransformer(modules=[transformer, Pooling(16)], device="cpu").save_pretrained(str(folder / "model"))
-    return folder / "model"
 
 
 class Hub:
@@ -96,16 +65,3 @@ def hub(monkeypatch):
     yield start
     for one in started:
         one.close()
-
-
-@pytest.fixture(scope="session")
-def scifact_folder():
-    """Folder with SciFact: in LOSSLAB_DATA_DIR, else beside the checkout; absent, a skip, and under CI a failure."""
-    named = os.environ.get("LOSSLAB_DATA_DIR")
-    folder = (Path(named) if named else HERE.parents[2].parent / "shared" / "data") / "scifact"
-    if not folder.is_dir():
-        message = f"SciFact is not at {folder}; set LOSSLAB_DATA_DIR to a folder that has scifact"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    return folder

@@ -78,6 +78,7 @@ def test_intervals_are_those_of_the_plain_bootstrap(swept):
             other = {
                 "over prefix": replace(plain, kind="prefix"),
                 "over random dims": replace(plain, kind="random-dims"),
+                "over PCA": Setting("pca", True, each.setting.renormalised, each.setting.dim),
                 "over not renormalised": replace(each.setting, renormalised=False),
             }[each.measure]
             assert other != each.setting
@@ -93,6 +94,8 @@ def test_every_setting_is_compared_with_all_there_is(swept):
     for setting in means:
         measures = {each.measure for each in found if each.setting == setting}
         want = {"mean", "retention", "over prefix", "over random dims", "over not renormalised"}
+        if setting.kind == "svd":
+            want |= {"over PCA"}
         if not setting.centred and setting.kind == "prefix":
             want -= {"over prefix"}
         if not setting.centred and setting.kind == "random-dims":

@@ -25,7 +25,7 @@ from losslab.retrieval.reductions import DRAWN, FITTED, KINDS, Kind, Reduction, 
 
 CHUNK_BYTES = 2 << 20  # of scores held at a time: what stays in a processor's cache is gone through again at no cost
 Outcome = Literal["win", "tie", "loss"]
-Measure = Literal["mean", "over prefix", "over random dims", "over not renormalised", "retention"]
+Measure = Literal["mean", "over prefix", "over random dims", "over PCA", "over not renormalised", "retention"]
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Comparison:
         What it is said of.
     measure
         "mean" of the metric over queries; the paired difference "over prefix", "over random dims" (mean over draws),
-        neither of them centred and both of the same size and as (un)normalised, or "over not renormalised"; or
-        "retention", the ratio of the mean to that of the whole embeddings.
+        neither of them centred and both of the same size and as (un)normalised, "over PCA" likewise (of SVD alone), or
+        "over not renormalised"; or "retention", the ratio of the mean to that of the whole embeddings.
     interval
         Of that number.
     """
@@ -135,6 +135,7 @@ class Sweep:
             others: dict[Measure, Setting | None] = {
                 "over prefix": replace(plain, kind="prefix"),
                 "over random dims": replace(plain, kind="random-dims"),
+                "over PCA": replace(setting, kind="pca", centred=True) if setting.kind == "svd" else None,
                 "over not renormalised": replace(setting, renormalised=False) if setting.renormalised else None,
             }
             said += [(setting, "mean", column, None), (setting, "retention", column, 0)]
