@@ -6,19 +6,11 @@
  * text]) and `looks` (of each series of each panel its tone and the number of its shape).
  */
 import { NOTE, SIZE, fit, linear, logarithmic, longestOf, mount, num, percent as share, radios, steps } from "./kit.js";
+import { SHAPES, beside, named, pointing, runs } from "./marks.js";
 import { balance } from "./plots.js";
 import { select } from "./select.js";
 
 const STEP = 16; // between marks side by side, px
-
-/** The outline of a mark: disc, diamond, square, triangle, triangle on its tip; all about as large to the eye. */
-const SHAPES = [
-  (x, y, r) => `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`,
-  (x, y, r) => `M${x - 1.25 * r} ${y}L${x} ${y - 1.25 * r}L${x + 1.25 * r} ${y}L${x} ${y + 1.25 * r}Z`,
-  (x, y, r) => `M${x - 0.9 * r} ${y - 0.9 * r}H${x + 0.9 * r}V${y + 0.9 * r}H${x - 0.9 * r}Z`,
-  (x, y, r) => `M${x - 1.15 * r} ${y + 0.85 * r}L${x} ${y - 1.15 * r}L${x + 1.15 * r} ${y + 0.85 * r}Z`,
-  (x, y, r) => `M${x - 1.15 * r} ${y - 0.85 * r}L${x} ${y + 1.15 * r}L${x + 1.15 * r} ${y - 0.85 * r}Z`,
-];
 
 /** The letter that stands for x where its label ends in one: τ of "temperature τ". */
 function symbol({ x_label }) {
@@ -47,17 +39,6 @@ function sentence(traits, panel, i) {
   return `${panel.name} at ${where(traits, i)}: ${each.join("; ")}.`;
 }
 
-/** Stretches of neighbouring indices for which `there` holds. */
-function runs(n, there) {
-  const found = [];
-  for (let i = 0; i < n; i++) {
-    if (!there(i)) continue;
-    if (i && there(i - 1)) found.at(-1).push(i);
-    else found.push([i]);
-  }
-  return found;
-}
-
 /** Words in lines of at most `most` px. */
 function wrap(text, most, wide) {
   const lines = [""];
@@ -67,36 +48,6 @@ function wrap(text, most, wide) {
     else lines[lines.length - 1] = longer;
   }
   return lines;
-}
-
-/** Which of the stops are named below the axis: the first, the last, and from the left those that keep clear of both. */
-function named(places, widths) {
-  const last = places.length - 1, clear = (i, j) => places[j] - places[i] >= (widths[i] + widths[j]) / 2 + 9;
-  const kept = [0];
-  for (let i = 1; i < last; i++) if (clear(kept.at(-1), i) && clear(i, last)) kept.push(i);
-  return [...kept, last];
-}
-
-/**
- * Where the marks at the current x stand: at x, but side by side where they or their intervals would cover each other. Returns
- * of each the steps that it is moved by, and the most steps in its group.
- * @param {([number, number] | null)[]} extents  upper and lower end of each, px; null where there is nothing
- */
-function beside(extents) {
-  const order = [...extents.keys()].filter((i) => extents[i]).sort((a, b) => extents[a][0] - extents[b][0] || a - b);
-  const groups = [];
-  let end = -Infinity;
-  for (const i of order) {
-    if (extents[i][0] < end) groups.at(-1).push(i);
-    else groups.push([i]);
-    end = Math.max(end, extents[i][1]);
-  }
-  const found = extents.map(() => [0, 0]);
-  for (const group of groups) {
-    const half = (group.length - 1) / 2;
-    group.sort((a, b) => a - b).forEach((i, n) => (found[i] = [n - half, half]));
-  }
-  return found;
 }
 
 /** Widths that depend on the data and the font alone, so that no panel and no x moves the plot. */
@@ -222,34 +173,6 @@ function draw(view) {
   return { height, says: sentence(view, panels[p], now) };
 }
 
-/** A pointer on the plot takes the nearest x, as the slider does for the keyboard. */
-function pointing({ drawing, link }) {
-  const plot = { places: [], box: [0, 0, 0, 0] }, offs = [];
-  let held = false;
-  const place = ({ clientX, clientY }) => {
-    const frame = drawing.getBoundingClientRect();
-    return [clientX - frame.left, clientY - frame.top];
-  };
-  const pick = ([px]) => {
-    const near = plot.places.reduce((best, x, i) => (Math.abs(x - px) < Math.abs(plot.places[best] - px) ? i : best), 0);
-    if (link.get("x")[near] !== link.get("at")) link.set({ at: link.get("x")[near] });
-  };
-  const on = (name, react) => {
-    drawing.addEventListener(name, react);
-    offs.push(() => drawing.removeEventListener(name, react));
-  };
-  on("pointerdown", (event) => {
-    const [px, py] = place(event), [left, top, right, bottom] = plot.box;
-    held = event.button === 0 && px >= left && px <= right && py >= top && py <= bottom;
-    if (!held) return;
-    drawing.setPointerCapture(event.pointerId);
-    pick([px]);
-  });
-  on("pointermove", (event) => held && pick(place(event)));
-  for (const end of ["pointerup", "pointercancel"]) on(end, () => (held = false));
-  return { plot, off: () => offs.forEach((off) => off()) };
-}
-
 const DATA = ["x", "x_text", "x_label", "log", "y_label", "note", "percent", "digits", "panels", "axes", "looks"];
 
 /** A slider or list begins with a capital, unless a symbol or a name does. */
@@ -262,7 +185,7 @@ export default {
     const label = model.get("panel_label"), list = letters > 70;
     const choose = list ? select("panel", { label, options }) : radios("panel", { label, options, inline: true });
     return mount({
-      model, el, draw, extend: pointing,
+      model, el, draw, extend: pointing((link, near) => link.get("x")[near] !== link.get("at") && link.set({ at: link.get("x")[near] })),
       longest: longestOf(panels.flatMap((panel) => x.map((_, i) => sentence(traits, panel, i)))),
       label: `${y_label} against ${x_label}: curves of what was measured, with their intervals, read out at one ${x_label}`,
       traits: ["panel", "at", ...DATA],
