@@ -14,6 +14,9 @@ from losslab.contracts import oracles
 from losslab.contracts.contrastive import CONTRASTIVE
 from losslab.contracts.contrastive.subject import ContrastiveSubject
 from losslab.contracts.listwise import LISTWISE
+from losslab.contracts.matryoshka import MATRYOSHKA
+from losslab.contracts.matryoshka import bases as matryoshka_bases
+from losslab.contracts.matryoshka.subject import MatryoshkaSubject
 from losslab.contracts.model import (
     AnyConventions,
     BrokenPromise,
@@ -22,6 +25,7 @@ from losslab.contracts.model import (
     Conventions,
     Exempt,
     LossFailed,
+    MatryoshkaConventions,
     Result,
     TokenConventions,
     Unchecked,
@@ -53,7 +57,7 @@ class Kind:
     """
 
     contracts: tuple[Contract, ...]
-    conventions: type[Conventions] | type[ContrastiveConventions] | type[TokenConventions]
+    conventions: type[AnyConventions]
     subject: Callable[[Any, Any, Any], Any]
     oracle: Callable[[str | Callable[..., Any]], Any]
     examples: int = 60
@@ -63,6 +67,7 @@ KINDS: Mapping[str, Kind] = {
     "listwise": Kind(LISTWISE, Conventions, Subject, oracles.resolve),
     "contrastive": Kind(CONTRASTIVE, ContrastiveConventions, ContrastiveSubject, oracles.resolve_contrastive, 40),
     "token": Kind(TOKEN, TokenConventions, TokenSubject, oracles.resolve_token, 30),
+    "matryoshka": Kind(MATRYOSHKA, MatryoshkaConventions, MatryoshkaSubject, matryoshka_bases.resolve, 30),
 }
 CONTRACTS: dict[str, tuple[Contract, ...]] = {name: kind.contracts for name, kind in KINDS.items()}
 
@@ -91,24 +96,29 @@ def check(
         ``positive_offset``, ``positives`` and ``labels`` are used where its signature names them. ``"token"``:
         ``loss(logits (B, T, V), labels (B, T))``, label -100 ignored; labels are the input ids and the loss shifts
         them, or, with ``shift=False``, they are given shifted; ``mask`` or ``attention_mask`` and
-        ``num_items_in_batch`` are used where its signature names them.
+        ``num_items_in_batch`` are used where its signature names them. ``"matryoshka"``:
+        ``wrap(base_loss, dims, weights=None)``, which makes a ``loss(queries (B, d), documents (B, d))``; or such a
+        loss itself, ``loss(queries, documents, dims=…)``.
     against
         The objective it claims to be: ``"list_mle"``, ``"p_list_mle"``, ``"list_net"``, or, contrastive,
         ``"info_nce"``, ``"multi_positive_info_nce"``, ``"graded_info_nce"``, or, token, ``"token_nll"``; or a callable
-        of the same form.
+        of the same form. Matryoshka: the base loss to wrap, or which was nested: ``"info_nce"``,
+        ``"dot_product_info_nce"``, ``"mse"``, or a callable ``base(queries, documents)``.
     seed
         Of the random inputs.
     only
         Ids of the contracts to check; all by default.
     examples
-        Random inputs for each contract; left out, 60 of a listwise loss, 40 of a contrastive one, 30 of a token one.
+        Random inputs for each contract; left out, 60 of a listwise loss, 40 of a contrastive one, 30 of a token or
+        matryoshka one.
     **conventions
-        Declared conventions by name: those of `Conventions` (``order``, ``count_short_lists``, ``reduction``) or of
+        Declared conventions by name: those of `Conventions` (``order``, ``count_short_lists``, ``reduction``), of
         `ContrastiveConventions` (``temperature``, ``normalize``, ``symmetric``, ``reduction``, ``more_documents``,
-        ``duplicates``, ``within``, ``graded``) or `TokenConventions` (``shift``, ``ignore_index``, ``reduction``,
-        ``base``, ``returns``). Left out, or None, they are what the loss declares: its
-        ``conventions`` attribute, or keywords bound by `functools.partial`; failing that, the class's defaults. Of a
-        contrastive or token loss also the defaults in its signature, and the attributes of a module, are read.
+        ``duplicates``, ``within``, ``graded``), of `TokenConventions` (``shift``, ``ignore_index``, ``reduction``,
+        ``base``, ``returns``) or of `MatryoshkaConventions` (``combine``, ``embedding_labels``). Left out, or None,
+        they are what the loss declares: its ``conventions`` attribute, or keywords bound by `functools.partial`;
+        failing that, the class's defaults. Of a contrastive or token loss also the defaults in its signature, and the
+        attributes of a module, are read.
 
     Returns
     -------

@@ -26,13 +26,13 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("loss", metavar="package.module:name", help="a function, module or loss class")
     parser.add_argument(
-        "--kind", default="listwise", help="family of promises: listwise (the default), contrastive, token"
+        "--kind", default="listwise", help="family of promises: listwise (the default), contrastive, token, matryoshka"
     )
     parser.add_argument(
         "--against",
         metavar="OBJECTIVE",
         help="also compare with this objective: list_mle, p_list_mle, list_net; info_nce, multi_positive_info_nce, "
-        "graded_info_nce; token_nll; or package.module:name",
+        "graded_info_nce; token_nll; dot_product_info_nce, mse; or package.module:name",
     )
     parser.add_argument("--order", choices=get_args(Order), help="declare what ranks the documents of a list")
     parser.add_argument(

@@ -22,6 +22,7 @@ Direction = Literal["kept", "changed"]
 Order = Literal["labels", "given"]
 Reduction = Literal["mean", "sum", "none"]
 Duplicates = Literal["negatives", "masked"]
+Combine = Literal["sum", "mean"]
 TokenReduction = Literal["mean", "sum"]
 Returns = Literal["loss", "perplexity"]
 REDUCED = {"mean": "mean over queries", "sum": "sum over queries", "none": "one value a query"}
@@ -190,7 +191,36 @@ class TokenConventions:
         return asdict(self)
 
 
-AnyConventions = Conventions | ContrastiveConventions | TokenConventions
+@dataclass(frozen=True)
+class MatryoshkaConventions:
+    """What right nested losses legitimately do differently, and a loss therefore declares.
+
+    Parameters
+    ----------
+    combine
+        How the sizes become one value: their weighted ``"sum"``, or the weighted ``"mean"``, the sum over the sum of
+        the weights.
+    embedding_labels
+        Whether it nests losses whose labels are a teacher's embeddings.
+    """
+
+    combine: Combine = "sum"
+    embedding_labels: bool = True
+
+    def __post_init__(self) -> None:
+        _must_be_one_of("combine", self.combine, get_args(Combine))
+        _must_be_a_bool("embedding_labels", self.embedding_labels)
+
+    def __str__(self) -> str:
+        labels = "with" if self.embedding_labels else "without"
+        return f"weighted {self.combine} over sizes, {labels} labels that are embeddings"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Name and value of each, fit for JSON."""
+        return asdict(self)
+
+
+AnyConventions = Conventions | ContrastiveConventions | TokenConventions | MatryoshkaConventions
 
 
 @dataclass(frozen=True)
@@ -312,7 +342,7 @@ class Counterexample:
         Of the gradient shown, where it has a direction: whether it still points where it should; if it does, by which
         factor its length is off; and the cosine between the two.
     pairs
-        What went in, for a contrastive loss.
+        What went in, for a contrastive or a nested loss.
     texts
         What went in, for a token loss.
     wanted

@@ -14,9 +14,14 @@ import torch
 from losslab.contracts.adapters import (
     contrastive_library_loss,
     is_contrastive_library_loss,
+    is_matryoshka_library_loss,
     is_sentence_transformers_loss,
+    is_token_library_loss,
+    matryoshka_library_loss,
     sentence_transformers_loss,
+    token_library_loss,
 )
+from losslab.contracts.subject import parameters_of
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,8 @@ class Adapter:
 ADAPTERS = {
     "listwise": Adapter(is_sentence_transformers_loss, sentence_transformers_loss),
     "contrastive": Adapter(is_contrastive_library_loss, contrastive_library_loss),
+    "matryoshka": Adapter(is_matryoshka_library_loss, matryoshka_library_loss),
+    "token": Adapter(is_token_library_loss, token_library_loss),
 }
 
 
@@ -52,8 +59,8 @@ def find_loss(
     adapt = ADAPTERS.get(kind)
     if adapt is not None and adapt.takes(found):
         return adapt.wrap(found, **options)
-    if isinstance(found, type):
-        return _instance(found, options)
+    if isinstance(found, type) and not (kind == "matryoshka" and "dims" in parameters_of(found)):
+        return _instance(found, options)  # else: made with a base loss and sizes, it is a wrapper itself
     if not callable(found):
         raise NotALossError(
             f"{loss!r} is not callable but of type {type(found).__name__}; name a function, module or class"

@@ -7,12 +7,14 @@ from typing import Any
 
 from losslab.contracts.adapters.callables import callable_loss
 from losslab.contracts.adapters.embedding_losses import StoredEmbeddings, embedding_loss, is_embedding_loss
+from losslab.contracts.adapters.matryoshka import is_matryoshka_library_loss, matryoshka_library_loss
 from losslab.contracts.adapters.metric_learning import is_metric_learning_loss, metric_learning_loss
 from losslab.contracts.adapters.sentence_transformers import (
     FixedLogits,
     is_sentence_transformers_loss,
     sentence_transformers_loss,
 )
+from losslab.contracts.adapters.token_losses import is_token_library_loss, token_library_loss
 
 
 def is_contrastive_library_loss(loss: object) -> bool:
@@ -33,8 +35,12 @@ __all__ = [
     "embedding_loss",
     "is_contrastive_library_loss",
     "is_embedding_loss",
+    "is_matryoshka_library_loss",
     "is_metric_learning_loss",
     "is_sentence_transformers_loss",
+    "is_token_library_loss",
+    "matryoshka_library_loss",
     "metric_learning_loss",
     "sentence_transformers_loss",
+    "token_library_loss",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -14,8 +14,16 @@ from losslab.contracts.contrastive.subject import ContrastiveSubject, Taught
 from losslab.contracts.model import BrokenPromise, Counterexample, Pairs, Quantity
 
 
+class HasRoom(Protocol):
+    """Says how much rounding explains."""
+
+    def rooms(self, pairs: Pairs, temperature: float | None = None) -> tuple[float, float]:
+        """Absolute room of a value, and of a gradient's entry."""
+        ...
+
+
 def must_agree(
-    loss: ContrastiveSubject,
+    loss: HasRoom,
     got: Taught,
     want: Taught,
     pairs: Pairs,
