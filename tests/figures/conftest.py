@@ -2,6 +2,7 @@
 """A page that hosts a figure as a static page does, and figures with real measurements in them."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -252,6 +253,38 @@ def sweep_data():
     }
 
 
+@pytest.fixture(scope="session")
+def batch_data():
+    """Three texts in a batch and what a bigram model of their letters makes of them, which never looks at padding but at its end."""
+    texts = ["sort an array", "mean of rows", "clip"]
+    counts = np.full((256, 256), 0.02)
+    for text in [*texts, "return a sorted copy", "the mean of the rows", "clip an array"]:
+        for a, b in pairwise(text.encode()):
+            counts[a, b] += 1
+    logs = np.log(counts / counts.sum(1, keepdims=True))
+    built = figures.TokenBatch.from_model(texts, lambda batch: logs[np.array(batch)], pad=0)
+    return {"texts": texts, "right": built.right, "left": built.left}
+
+
+@pytest.fixture(scope="session")
+def units_data():
+    """A text with characters of two and three bytes, two tokenizers that cut it, one within a character, and two models."""
+    coarse = ["Return", " the", " na", "ïve", " sum", " of", " x", " –", " a", " 1", "-D", " array", " –", " along", " axis."]  # fmt: skip
+    fine = ["Re", "turn", " the", " n", "a", "ï", "ve", " s", "um", " of", " x", " ", b"\xe2\x80", b"\x93", " a", " 1", "-D"]  # fmt: skip
+    fine += [" arr", "ay", " –", " al", "ong", " ax", "is", "."]
+    return {
+        "text": "Return the naïve sum of x – a 1-D array – along axis.",
+        "tokenizers": [
+            {"name": "BPE-8k", "vocabulary": 8000, "pieces": coarse},
+            {"name": "BPE-1k", "vocabulary": 1000, "pieces": fine},
+        ],
+        "models": [
+            {"name": "byte model", "unit": "bytes", "nats": 96.4},
+            {"name": "subword model", "unit": "BPE-8k", "nats": 77.2},
+        ],
+    }
+
+
 @pytest.fixture(
     params=[
         "ghosts",
@@ -266,12 +299,21 @@ def sweep_data():
         "score_gap",
         "score_matrix",
         "sweep",
+        "underflow",
+        "token_batch",
+        "units",
     ]
 )
-def make(request, tie_data, weight_data, shares_data, score_data, false_data, sweep_data):
+def make(request, tie_data, weight_data, shares_data, score_data, false_data, sweep_data, batch_data, units_data):
     """Build a figure, each in turn, in its first state or with other traits."""
     data = {"ties": tie_data, "weight": weight_data, "gradient_shares": shares_data, "score_matrix": score_data}
-    data = {**data, "false_negatives": false_data, "sweep": sweep_data}.get(request.param, {})
+    data = {
+        **data,
+        "false_negatives": false_data,
+        "sweep": sweep_data,
+        "token_batch": batch_data,
+        "units": units_data,
+    }.get(request.param, {})
     kinds = [
         figures.GhostDocuments,
         figures.FalseNegatives,
@@ -285,6 +327,9 @@ def make(request, tie_data, weight_data, shares_data, score_data, false_data, sw
         figures.ScoreGap,
         figures.ScoreMatrix,
         figures.Sweep,
+        figures.Underflow,
+        figures.TokenBatch,
+        figures.Units,
     ]
     kind = next(kind for kind in kinds if request.param == kind.NAME)
     return lambda **traits: kind(**data, **traits)
@@ -401,6 +446,48 @@ def states(figure):
         some += [(0.02, 0.6, 0.64, 0.55), (0.16, 1.0, 0.99, 0.98)]
         names = ("temperature", "positive", "negative", "mislabelled")
         return [dict(zip(names, state, strict=True)) for state in some]
+    if figure.figure == "underflow":
+        some = [
+            (104.0, 1, "float32"),
+            (1.0, 1, "float64"),
+            (12.0, 10, "float16"),
+            (1.0, 100000, "float16"),
+            (17.25, 1, "float16"),
+            (88.5, 1, "bfloat16"),
+            (92.5, 1, "bfloat16"),
+            (200.0, 1, "float32"),
+            (102.0, 10, "float32"),
+            (744.0, 1, "float64"),
+            (800.0, 100000, "float64"),
+            (800.0, 1, "float16"),
+        ]
+        return [dict(zip(("gap", "others", "format"), state, strict=True)) for state in some]
+    if figure.figure == "token_batch":
+        some = [
+            (6, "right", "once", "both", False, True, 1, 4),
+            (6, "right", "once", "both", False, False, 1, 1),
+            (0, "left", "none", "labels", True, False, 2, 3),
+            (3, "left", "once", "labels", False, False, 3, 13),
+            (6, "left", "twice", "wrong", False, False, 3, 19),
+            (6, "left", "once", "both", False, False, 2, 8),
+            (5, "right", "twice", "wrong", True, False, 1, 2),
+            (1, "right", "none", "both", True, True, 3, 14),
+            (6, "left", "once", "wrong", False, True, 3, 1),
+            (2, "left", "twice", "both", True, True, 1, 5),
+            (4, "right", "twice", "labels", False, False, 2, 16),
+            (6, "right", "none", "wrong", False, False, 2, 12),
+            (0, "right", "once", "wrong", False, True, 3, 10),
+        ]
+        names = ("extra", "side", "shift", "mask", "numerator", "denominator", "row", "place")
+        return [dict(zip(names, state, strict=True)) for state in some]
+    if figure.figure == "units":
+        ways = [("nats", "e"), ("bits", "2"), ("nats", "2"), ("bits", "e"), ("nats", "mean"), ("bits", "mean")]
+        return [
+            {"unit": unit["name"], "model": model["name"], "base": base, "power": power}
+            for unit in figure.units
+            for model in figure.models
+            for base, power in ways
+        ]
     if figure.figure == "sweep":
         return [{"panel": panel["name"], "at": x} for panel in figure.panels for x in figure.x]
     return [{"loss": loss, "width": width} for loss in figure.names for width in figure.widths]

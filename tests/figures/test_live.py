@@ -138,6 +138,25 @@ KEYS = {
         ("panel", [("ArrowRight", "SciFact"), ("ArrowLeft", "apidocs, same examples"), ("ArrowRight", "SciFact")]),
         ("at", [("ArrowRight", 256.0), ("Home", 16.0), ("ArrowUp", 32.0), ("End", 1024.0), ("ArrowLeft", 512.0)]),
     ],
+    "underflow": [
+        ("gap", [("ArrowLeft", 103.5), ("ArrowRight", 104.0), ("Home", 1.0), ("ArrowUp", 1.25), ("End", 800.0)]),
+        ("others", [("ArrowRight", 10), ("End", 100000), ("ArrowLeft", 10000), ("Home", 1)]),
+        ("format", [("ArrowRight", "bfloat16"), ("ArrowRight", "float16"), ("ArrowRight", "float64")]),
+    ],
+    "token_batch": [
+        ("extra", [("ArrowLeft", 5), ("Home", 0), ("ArrowRight", 1), ("End", 6)]),
+        ("side", [("ArrowRight", "left"), ("ArrowLeft", "right"), ("ArrowRight", "left")]),
+        ("shift", [("ArrowRight", "twice"), ("ArrowRight", "none"), ("ArrowRight", "once")]),
+        ("mask", [("ArrowRight", "labels"), ("ArrowRight", "wrong")]),
+        ("numerator", [("ArrowRight", True), ("ArrowLeft", False)]),
+        ("denominator", [("ArrowRight", False), ("ArrowRight", True)]),
+    ],
+    "units": [
+        ("unit", [("ArrowRight", "characters"), ("End", "words"), ("ArrowLeft", "BPE-8k"), ("Home", "bytes")]),
+        ("model", [("ArrowRight", "subword model"), ("ArrowLeft", "byte model"), ("ArrowRight", "subword model")]),
+        ("base", [("ArrowRight", "bits"), ("ArrowLeft", "nats")]),
+        ("power", [("ArrowRight", "2"), ("ArrowRight", "mean"), ("ArrowRight", "e"), ("ArrowRight", "2")]),
+    ],
     "weight": [
         ("loss", [("ArrowDown", "LambdaLoss"), ("ArrowDown", "ListMLE"), ("ArrowUp", "LambdaLoss")]),
         (
@@ -176,7 +195,12 @@ def test_keyboard_alone_reaches_everything(make, host):
 FIRST = dict.fromkeys(("gradient_shares", "number_formats", "score_gap"), ("temperature", "τ = {:g}"))
 FIRST["descent"] = ("step", "{}")
 FIRST["forces"] = ("temperature", "{:g}")
+FIRST["underflow"] = ("gap", "{:g} below")
 FIRST |= {"score_matrix": ("width", "{:,} pairs"), "sweep": ("at", "{:,.0f}")}
+FIRST |= {
+    "token_batch": ("extra", "{} columns"),
+    "units": ("unit", lambda figure: f"{len(figure._unit(figure.unit)['spans'])} {figure.unit}"),
+}
 
 
 def test_controls_follow_traits(make, states, host):
@@ -187,7 +211,8 @@ def test_controls_follow_traits(make, states, host):
         hosted.put(**state)
         slider = hosted.page.locator("#figure input[type=range]").first
         trait, says = FIRST.get(figure.figure, ("width", "{} documents"))
-        assert slider.get_attribute("aria-valuetext") == says.format(getattr(figure, trait))
+        expected = says(figure) if callable(says) else says.format(getattr(figure, trait))
+        assert slider.get_attribute("aria-valuetext") == expected
         shown = hosted.page.locator("#figure .ll-value").first.text_content()
         assert shown == slider.get_attribute("aria-valuetext")
         for name in ("fixed", "loss"):
@@ -383,7 +408,14 @@ def test_redraw_is_within_a_frame(make, host, record_property):
         "score_gap": (12, 11),
         "score_matrix": (5, 4),
     }
-    last = {**last, "false_negatives": (15, 14), "sweep": (5, 4)}[figure.figure]
+    last = {
+        **last,
+        "false_negatives": (15, 14),
+        "sweep": (5, 4),
+        "underflow": (180, 179),
+        "token_batch": (6, 5),
+        "units": (4, 3),
+    }[figure.figure]
     rounds = []
     for attempt in range(6):  # the machine may be busy with something else: the best of six, some seconds apart
         hosted.page.wait_for_timeout(3000 * (attempt > 0))

@@ -18,6 +18,9 @@ from losslab.figures.score_gap import ScoreGap
 from losslab.figures.score_matrix import ScoreMatrix
 from losslab.figures.sweep import Sweep
 from losslab.figures.ties import TieOrder
+from losslab.figures.token_batch import TokenBatch
+from losslab.figures.underflow import Underflow
+from losslab.figures.units import Units
 from losslab.figures.weight import WeightAndDirection
 
 __all__ = [
@@ -35,6 +38,9 @@ __all__ = [
     "ScoreMatrix",
     "Sweep",
     "TieOrder",
+    "TokenBatch",
+    "Underflow",
+    "Units",
     "WeightAndDirection",
     "bundle",
     "compose",

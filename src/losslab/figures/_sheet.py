@@ -82,6 +82,7 @@ _LOOKS: dict[str, tuple[str | None, str, float, tuple[float, ...] | None, bool]]
     "spoke": (None, "grid", 1.5, None, False),
     "chosen": (None, "ink", 1, (2, 3), False),
     "track": ("grid", "grid", 0, None, False),
+    "bar-good": ("good", "good", 0, None, False),
     "bond": (None, "muted", 1, (3, 3), False),
     "hollow": ("page", "ink", 1.5, None, False),
     "hollow-best": ("page", "best", 1.5, None, False),
@@ -89,6 +90,13 @@ _LOOKS: dict[str, tuple[str | None, str, float, tuple[float, ...] | None, bool]]
     "line-best": (None, "best", 2, None, False),
     "here-line": (None, "muted", 1, (2, 3), False),
     "leader": (None, "muted", 1, (1.5, 3), False),
+    "aim": ("page", "right", 1.5, (3, 2), False),
+    "aim-over": (None, "right", 1.5, (4, 3), False),
+    "good-thick": ("good", "best", 2, None, False),
+    "counted-wrong": ("good", "wrong", 2.5, None, False),
+    "counted-pad": (None, "wrong", 2.5, None, True),
+    "piece": ("page", "muted", 1, None, False),
+    "cut": (None, "page", 1.5, None, False),
 }
 for _tone in ("best", "plum", "ink", "ghost", "muted", "wrong", "right"):  # series of a sweep
     _LOOKS |= {
