@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import value
 from losslab.mistakes._parts import own_costs
-from losslab.mistakes._record import Function, Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(scores: Tensor) -> Tensor:
@@ -42,4 +43,11 @@ MISTAKE = Mistake(
     wrong=wrong,
     right=right,
     property=a_perfect_model_pays_nothing,
+    topic="temperature",
+    example=Example(
+        {"scores": [[100.0, -100.0, -100.0, -100.0, -100.0]]},
+        value,
+        unit="nats",
+        note="The positive is 200 ahead of its four negatives.",
+    ),
 )

@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import tensor
 from losslab.mistakes._parts import cosines, own_costs
-from losslab.mistakes._record import Function, Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def guided(logits: Tensor, guide: Tensor, margin: float) -> Tensor:
@@ -36,6 +37,11 @@ def copies_add_nothing(loss: Function, seed: int = 0) -> str | None:
     return None
 
 
+def show(loss: Function, *, guide: list[list[float]]) -> float:
+    """Loss where model and guide agree, at a temperature of 0.05."""
+    return float(loss(tensor(guide) / 0.05, tensor(guide)).mean().item())
+
+
 MISTAKE = Mistake(
     name="gist_exact_duplicate",
     kind="function",
@@ -48,4 +54,11 @@ MISTAKE = Mistake(
     wrong=wrong,
     right=right,
     property=copies_add_nothing,
+    topic="batch",
+    example=Example(
+        {"guide": [[1.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]},
+        show,
+        unit="nats",
+        note="Rows 1 and 2 are copies of one another; the model's similarities are the guide's.",
+    ),
 )

@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn.functional import dropout
 
 from losslab.mistakes._parts import cosines, own_costs
-from losslab.mistakes._record import Function, Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def encode(texts: Tensor, weights: Tensor) -> Tensor:
@@ -41,23 +41,27 @@ def right(texts: Tensor, weights: Tensor, chunk_size: int) -> tuple[float, Tenso
     return cached(texts, weights, chunk_size, remember=True)
 
 
-def it_is_its_own_derivative(step: Function, seed: int = 0) -> str | None:
-    """Look for a step whose gradient is not that of its value, by central differences on the same random state."""
+def show(step: Function, *, chunk_size: int, seed: int) -> dict[str, float]:
+    """Slope of the value along a random direction, by central differences on one random state, and by the gradient."""
     with torch.random.fork_rng(devices=[]):
-        for chunk_size in (1, 2, 3):
-            torch.manual_seed(seed)
-            texts, weights = torch.randn(6, 8).double(), torch.randn(8, 3).double()
-            direction, state = torch.randn(8, 3).double(), torch.get_rng_state()
-            values = []
-            for h in (1e-5, -1e-5, 0.0):
-                torch.set_rng_state(state)
-                value, gradient = step(texts, (weights + h * direction).requires_grad_(), chunk_size)
-                values.append(value)
-            measured, told = (values[0] - values[1]) / 2e-5, (gradient * direction).sum().item()
-            if abs(measured - told) > 1e-6 * max(1.0, abs(measured)):
-                return (
-                    f"in chunks of {chunk_size} the value rises by {measured:.4g} a step, the gradient says {told:.4g}"
-                )
+        torch.manual_seed(seed)
+        texts, weights = torch.randn(6, 8).double(), torch.randn(8, 3).double()
+        direction, state = torch.randn(8, 3).double(), torch.get_rng_state()
+        values = []
+        for h in (1e-5, -1e-5, 0.0):
+            torch.set_rng_state(state)
+            value, gradient = step(texts, (weights + h * direction).requires_grad_(), chunk_size)
+            values.append(value)
+        told = (gradient * direction).sum().item()
+        return {"slope of the value, measured": (values[0] - values[1]) / 2e-5, "slope by the gradient": told}
+
+
+def it_is_its_own_derivative(step: Function, seed: int = 0) -> str | None:
+    """Look for a step whose gradient is not that of its value."""
+    for chunk_size in (1, 2, 3):
+        measured, told = show(step, chunk_size=chunk_size, seed=seed).values()
+        if abs(measured - told) > 1e-6 * max(1.0, abs(measured)):
+            return f"in chunks of {chunk_size} the value rises by {measured:.4g} a step, the gradient says {told:.4g}"
     return None
 
 
@@ -73,4 +77,10 @@ MISTAKE = Mistake(
     wrong=wrong,
     right=right,
     property=it_is_its_own_derivative,
+    topic="batch",
+    example=Example(
+        {"chunk_size": 2, "seed": 0},
+        show,
+        note="Six random texts of eight numbers, half of which dropout takes away each time.",
+    ),
 )

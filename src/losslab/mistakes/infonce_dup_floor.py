@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from losslab.mistakes._parts import cosines, own_costs
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(queries: Tensor, documents: Tensor, temperature: float = 0.05) -> Tensor:
@@ -21,6 +21,12 @@ def right(queries: Tensor, documents: Tensor, temperature: float = 0.05) -> Tens
     return own_costs(logits).mean().to(queries.dtype)
 
 
+def show(loss: Function, *, texts: list[int], temperature: float) -> float:
+    """Loss of a perfect model on pairs of these texts, equal numbers for equal texts."""
+    rows = torch.eye(len(texts), dtype=torch.float64)[texts]
+    return float(loss(rows, rows, temperature=temperature).item())
+
+
 MISTAKE = Mistake(
     name="infonce_dup_floor",
     kind="contrastive",
@@ -33,4 +39,11 @@ MISTAKE = Mistake(
     wrong=wrong,
     right=right,
     declares={"duplicates": "masked"},
+    topic="batch",
+    example=Example(
+        {"texts": [0, 0, 2, 3], "temperature": 0.05},
+        show,
+        unit="nats",
+        note="The model is perfect, one vector a text. It pays (2/4) ln 2 all the same.",
+    ),
 )

@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import tensor
 from losslab.mistakes._parts import cosines, own_costs
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(queries: Tensor, documents: Tensor, temperature: float = 0.05, chunk_size: int | None = None) -> Tensor:
@@ -18,6 +19,15 @@ def wrong(queries: Tensor, documents: Tensor, temperature: float = 0.05, chunk_s
     return (total / b).to(queries.dtype)
 
 
+def show(
+    loss: Function, *, queries: list[list[float]], documents: list[list[float]], chunk_sizes: list[int]
+) -> dict[str, float]:
+    """Loss of one batch in chunks of several sizes."""
+    return {
+        f"in chunks of {size}": loss(tensor(queries), tensor(documents), chunk_size=size).item() for size in chunk_sizes
+    }
+
+
 MISTAKE = Mistake(
     name="infonce_grad_accum",
     kind="contrastive",
@@ -29,4 +39,11 @@ MISTAKE = Mistake(
     breaks="chunked",
     wrong=wrong,
     right="info_nce",
+    topic="batch",
+    example=Example(
+        {"queries": [[1.0, 1.0]] * 4, "documents": [[1.0, 1.0]] * 4, "chunk_sizes": [4, 2]},
+        show,
+        unit="nats",
+        note="An untrained model knows nothing, and should pay ln 4 for a batch of four however it is cut.",
+    ),
 )

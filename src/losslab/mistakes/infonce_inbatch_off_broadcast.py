@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from losslab.mistakes._record import Function, Mistake
+from losslab.mistakes._examples import value
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(queries: Tensor, passages: Tensor, temperature: float = 0.05) -> Tensor:
@@ -45,4 +46,14 @@ MISTAKE = Mistake(
     wrong=wrong,
     right=right,
     property=rows_stand_alone,
+    topic="batch",
+    example=Example(
+        {
+            "queries": [[1.0, 0.0], [0.0, 1.0]],
+            "passages": [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]],
+            "temperature": 0.5,
+        },
+        value,
+        unit="nats",
+    ),
 )

@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import value
 from losslab.mistakes._parts import cosines, own_costs
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(queries: Tensor, documents: Tensor, temperature: float = 0.05) -> Tensor:
@@ -25,4 +26,9 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="info_nce",
     met="built",
+    example=Example(
+        {"queries": [[1.0, 0.0], [0.0, 1.0]], "documents": [[1.0, 0.0], [0.8, 0.6]]},
+        value,
+        unit="nats",
+    ),
 )

@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import tensor
 from losslab.mistakes._parts import cosines
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def pair_costs(logits: Tensor, positives: Tensor) -> Tensor:
@@ -22,6 +23,18 @@ def wrong(queries: Tensor, documents: Tensor, positives: Tensor | None = None, t
     return (costs.sum(1) / positives.sum(1)).mean().to(queries.dtype)
 
 
+def show(loss: Function, *, embeddings: list[list[float]], classes: list[int], temperature: float) -> float:
+    """Mean over the embeddings with a fellow in their class, each a query among all the others."""
+    rows = tensor(embeddings)
+    costs: list[float] = []
+    for i, own in enumerate(classes):
+        others = [j for j in range(len(classes)) if j != i]
+        positives = torch.tensor([[classes[j] == own for j in others]])
+        if positives.any():
+            costs.append(loss(rows[i : i + 1], rows[others], positives, temperature=temperature).item())
+    return sum(costs) / len(costs)
+
+
 MISTAKE = Mistake(
     name="infonce_multipos_denominator",
     kind="contrastive",
@@ -34,4 +47,13 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="multi_positive_info_nce",
     against="multi_positive_info_nce",
+    example=Example(
+        {
+            "embeddings": [[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [-0.6, 0.8]],
+            "classes": [0, 0, 0, 1],
+            "temperature": 0.5,
+        },
+        show,
+        unit="nats",
+    ),
 )

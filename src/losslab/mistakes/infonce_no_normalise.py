@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import tensor
 from losslab.mistakes._parts import own_costs
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(queries: Tensor, documents: Tensor, temperature: float = 0.05) -> Tensor:
@@ -11,6 +12,19 @@ def wrong(queries: Tensor, documents: Tensor, temperature: float = 0.05) -> Tens
     # The mistake: no normalisation; embeddings twice as long divide the temperature by four.
     logits = queries.double() @ documents.double().T / temperature
     return own_costs(logits).mean().to(queries.dtype)
+
+
+def show(
+    loss: Function,
+    *,
+    queries: list[list[float]],
+    documents: list[list[float]],
+    temperature: float,
+    factors: list[int],
+) -> dict[str, float]:
+    """Loss of embeddings that are so many times as long."""
+    q, d = tensor(queries), tensor(documents)
+    return {f"embeddings times {k}": loss(k * q, k * d, temperature=temperature).item() for k in factors}
 
 
 MISTAKE = Mistake(
@@ -24,4 +38,14 @@ MISTAKE = Mistake(
     breaks="scale",
     wrong=wrong,
     right="info_nce",
+    example=Example(
+        {
+            "queries": [[3.0, 0.0], [0.0, 3.0]],
+            "documents": [[2.0, 1.0], [1.0, 2.0]],
+            "temperature": 1.0,
+            "factors": [1, 2],
+        },
+        show,
+        unit="nats",
+    ),
 )

@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from losslab.mistakes._examples import value
 from losslab.mistakes._parts import cosines
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(queries: Tensor, documents: Tensor, temperature: float = 0.05) -> Tensor:
@@ -27,4 +28,10 @@ MISTAKE = Mistake(
     breaks="rows",
     wrong=wrong,
     right="info_nce",
+    example=Example(
+        {"queries": [[1.0, 0.0], [1.0, 0.0]], "documents": [[1.0, 0.0], [-1.0, 0.0]]},
+        value,
+        unit="nats",
+        note="One row costs nothing any more, and the mean is taken over the other alone.",
+    ),
 )

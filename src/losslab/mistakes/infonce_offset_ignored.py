@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from losslab.mistakes._examples import value
 from losslab.mistakes._parts import cosines
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(queries: Tensor, documents: Tensor, temperature: float = 0.05, positive_offset: int = 0) -> Tensor:  # noqa: ARG001
@@ -27,4 +28,8 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="info_nce",
     met="built",
+    topic="batch",
+    example=Example(
+        {"queries": [[1.0, 0.0]], "documents": [[0.0, 1.0], [1.0, 0.0]], "positive_offset": 1}, value, unit="nats"
+    ),
 )

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._examples import tensor
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(queries: Tensor, documents: Tensor, temperature: float = 0.05) -> Tensor:
@@ -14,6 +15,14 @@ def wrong(queries: Tensor, documents: Tensor, temperature: float = 0.05) -> Tens
     # The mistake: exp(1 / 0.01) is more than float32 holds, and exp(-1 / 0.01) less.
     mass = (scores / temperature).exp()
     return -(mass.diagonal() / mass.sum(1)).log().mean().to(queries.dtype)
+
+
+def show(
+    loss: Function, *, queries: list[list[float]], documents: list[list[float]], temperatures: list[float]
+) -> dict[str, float]:
+    """Loss in float32 at several temperatures."""
+    q, d = tensor(queries, torch.float32), tensor(documents, torch.float32)
+    return {f"temperature {t:g}": loss(q, d, temperature=t).item() for t in temperatures}
 
 
 MISTAKE = Mistake(
@@ -28,4 +37,10 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="info_nce",
     met="built",
+    topic="temperature",
+    example=Example(
+        {"queries": [[1.0, 0.0], [0.0, 1.0]], "documents": [[0.0, 1.0], [1.0, 0.0]], "temperatures": [0.05, 0.01]},
+        show,
+        unit="nats, in float32",
+    ),
 )

@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import tensor
 from losslab.mistakes._parts import cosines, own_costs
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(
@@ -20,6 +21,19 @@ def wrong(
     return own_costs(logits).mean().to(queries.dtype)
 
 
+def show(
+    loss: Function,
+    *,
+    queries: list[list[float]],
+    documents: list[list[float]],
+    hard_negatives: list[list[list[float]]],
+    hard_mask: list[list[bool]],
+) -> float:
+    """Loss with hard negatives, one slot of them empty."""
+    hard = {"hard_negatives": tensor(hard_negatives), "hard_mask": tensor(hard_mask)}
+    return float(loss(tensor(queries), tensor(documents), **hard).item())
+
+
 MISTAKE = Mistake(
     name="infonce_padded_negatives",
     kind="contrastive",
@@ -32,4 +46,15 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="info_nce",
     met="built",
+    topic="batch",
+    example=Example(
+        {
+            "queries": [[1.0, 0.0]],
+            "documents": [[0.0, 1.0]],
+            "hard_negatives": [[[-1.0, 0.0], [0.0, 0.0]]],
+            "hard_mask": [[True, False]],
+        },
+        show,
+        unit="nats",
+    ),
 )

@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import value
 from losslab.mistakes._parts import cosines
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(queries: Tensor, documents: Tensor, temperature: float = 0.05) -> Tensor:
@@ -27,4 +28,5 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="info_nce",
     met="built",
+    example=Example({"queries": [[1.0, 0.0]], "documents": [[1.0, 0.0]]}, value, unit="nats"),
 )

@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import value
 from losslab.mistakes._parts import cosines
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(queries: Tensor, documents: Tensor, temperature: float = 0.05) -> Tensor:
@@ -25,4 +26,11 @@ MISTAKE = Mistake(
     breaks="temperature_limits",
     wrong=wrong,
     right="info_nce",
+    topic="temperature",
+    example=Example(
+        {"queries": [[1.0, 0.0], [1.0, 0.0]], "documents": [[1.0, 0.0], [-1.0, 0.0]], "temperature": 0.02},
+        value,
+        unit="nats",
+        note="The second query's document lies opposite to it and costs its full distance, or 87 at most.",
+    ),
 )

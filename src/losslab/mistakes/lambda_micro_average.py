@@ -1,10 +1,12 @@
 """A mean over all pairs of the batch, where long lists have nearly all of them."""
 
+import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from losslab.mistakes._examples import one_list, tensor
 from losslab.mistakes._parts import mean_over_lists, real
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def pair_costs(logits: Tensor, labels: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -29,6 +31,16 @@ def right(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
     return mean_over_lists(per_list, real(mask, logits), logits.dtype)
 
 
+def show(loss: Function, *, logits: list[float], labels: list[float], documents_of_the_other: int) -> float:
+    """Gradient of a query alone over its gradient beside one with so many documents, all with different labels."""
+    n, width = len(logits), documents_of_the_other
+    z = tensor([[*logits, *[0.0] * (width - n)], [0.0] * width]).requires_grad_()
+    y = tensor([[*labels, *[0.0] * (width - n)], list(range(width))])
+    mask = torch.stack([torch.arange(width) < n, torch.ones(width, dtype=torch.bool)])
+    (together,) = torch.autograd.grad(loss(z, y, mask), z)
+    return one_list(loss, logits, labels)[1][0] / together[0, 0].item()
+
+
 MISTAKE = Mistake(
     name="lambda_micro_average",
     kind="listwise",
@@ -40,4 +52,10 @@ MISTAKE = Mistake(
     breaks="batch_invariance",
     wrong=wrong,
     right=right,
+    example=Example(
+        {"logits": [1.0, 0.0], "labels": [1, 0], "documents_of_the_other": 40},
+        show,
+        what="how many times smaller the gradient is in the batch than alone",
+        note="A mean over two queries halves it.",
+    ),
 )

@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from losslab.mistakes._examples import by_width
 from losslab.mistakes._parts import mean_over_lists, real
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 LN2 = 0.6931471805599453  # from nats to bits
 
@@ -51,4 +52,9 @@ MISTAKE = Mistake(
     breaks="tie_order",
     wrong=wrong,
     right=right,
+    example=Example(
+        {"logits": [0.0, 0.0, 0.0, 0.0], "labels": [0, 1, 0, 2], "widths": [4, 16, 17, 40]},
+        by_width,
+        unit="bits a pair",
+    ),
 )

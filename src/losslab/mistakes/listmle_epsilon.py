@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import list_value
 from losslab.mistakes._parts import by_label, mean_over_lists, real
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -30,4 +31,5 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="list_mle",
     against="list_mle",
+    example=Example({"logits": [23, 0, -1], "labels": [2, 1, 0]}, list_value, unit="nats"),
 )

@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import list_value
 from losslab.mistakes._parts import choice_costs, mean_over_lists, real
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -15,6 +16,11 @@ def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
     # The mistake: no conversion; bfloat16 has 8 significant bits, so a sum of 300 costs grows in steps of 2.
     logits = logits.gather(1, ranking).masked_fill(~mask, 0)
     return mean_over_lists(choice_costs(logits, mask).sum(1), mask, logits.dtype)
+
+
+def show(loss: Function, *, logits: list[float], labels: list[float]) -> float:
+    """Loss of one list of bfloat16 logits."""
+    return list_value(loss, logits=logits, labels=labels, dtype=torch.bfloat16)
 
 
 MISTAKE = Mistake(
@@ -29,4 +35,9 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="list_mle",
     met="built",
+    example=Example(
+        {"logits": list(range(12, 0, -1)), "labels": list(range(12, 0, -1))},
+        show,
+        unit="nats, in bfloat16",
+    ),
 )

@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import list_value
 from losslab.mistakes._parts import choice_costs, mean_over_lists, real
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: ARG001
@@ -25,4 +26,5 @@ MISTAKE = Mistake(
     breaks="permutation",
     wrong=wrong,
     right="list_mle",
+    example=Example({"logits": [1.5, 0.3], "labels": [1, 2]}, list_value, unit="nats"),
 )

@@ -1,10 +1,13 @@
 """A right value with a gradient of NaN: where() throws the padding away after exp() has seen it."""
 
+import math
+
 import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import one_list
 from losslab.mistakes._parts import mean_over_lists, real
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -20,6 +23,14 @@ def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
     return mean_over_lists(costs.sum(1), mask, dtype)
 
 
+def show(
+    loss: Function, *, logits: list[float], labels: list[float], width: int, padding: float
+) -> dict[str, float | list[float]]:
+    """Loss and gradient of one list, the empty slot included."""
+    value, gradient = one_list(loss, logits, labels, width=width, padding=padding)
+    return {"loss": value, "gradient": gradient}
+
+
 MISTAKE = Mistake(
     name="listmle_nan_gradient",
     kind="listwise",
@@ -31,4 +42,5 @@ MISTAKE = Mistake(
     breaks="padding_gradient",
     wrong=wrong,
     right="list_mle",
+    example=Example({"logits": [1.5, 0.3], "labels": [2, 1], "width": 3, "padding": math.nan}, show),
 )

@@ -1,9 +1,11 @@
 """exp() of a raw logit, and 1e-10 to save its logarithm."""
 
+import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import list_value
 from losslab.mistakes._parts import by_label, mean_over_lists, real
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -18,6 +20,14 @@ def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
     return mean_over_lists(costs.sum(1), mask, dtype)
 
 
+def show(loss: Function, *, logits: list[list[float]], labels: list[float]) -> dict[str, float]:
+    """Loss of the same list at several heights."""
+    return {
+        f"logits {row[0]:g}, {row[1]:g}": list_value(loss, logits=row, labels=labels, dtype=torch.float32)
+        for row in logits
+    }
+
+
 MISTAKE = Mistake(
     name="listmle_overflow",
     kind="listwise",
@@ -29,4 +39,9 @@ MISTAKE = Mistake(
     breaks="extreme_logits",
     wrong=wrong,
     right="list_mle",
+    example=Example(
+        {"logits": [[1000, 998], [90, 88], [-23, -25], [-30, -32], [-1000, -1002]], "labels": [2, 1]},
+        show,
+        unit="nats, in float32",
+    ),
 )

@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import one_list
 from losslab.mistakes._parts import by_label, mean_over_lists, real
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -17,6 +18,15 @@ def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
     return mean_over_lists(costs.sum(1), mask, dtype)
 
 
+def show(loss: Function, *, logits: list[float], labels: list[float], widths: list[int]) -> dict[str, object]:
+    """Loss and gradient of one list beside others that make the batch so wide."""
+    shown: dict[str, object] = {}
+    for width in widths:
+        value, gradient = one_list(loss, logits, labels, width=width)
+        shown |= {f"width {width}": value, f"width {width}, gradient": gradient[: len(logits)]}
+    return shown
+
+
 MISTAKE = Mistake(
     name="listmle_padding",
     kind="listwise",
@@ -28,4 +38,10 @@ MISTAKE = Mistake(
     breaks="padding_invariance",
     wrong=wrong,
     right="list_mle",
+    example=Example(
+        {"logits": [1.5, 0.3], "labels": [2, 1], "widths": [2, 3, 4, 6]},
+        show,
+        unit="nats",
+        note="From width 3 on the second document, which should sink, is pulled up.",
+    ),
 )

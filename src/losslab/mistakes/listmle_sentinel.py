@@ -4,8 +4,9 @@ import math
 
 from torch import Tensor
 
+from losslab.mistakes._examples import list_value
 from losslab.mistakes._parts import by_label, mean_over_lists, real
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -33,4 +34,5 @@ MISTAKE = Mistake(
     breaks="shift_invariance",
     wrong=wrong,
     right="list_mle",
+    example=Example({"logits": [-25, -26.2], "labels": [2, 1], "width": 4}, list_value, unit="nats"),
 )

@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import by_width
 from losslab.mistakes._parts import choice_costs, mean_over_lists, real
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -29,4 +30,7 @@ MISTAKE = Mistake(
     breaks="tie_order",
     wrong=wrong,
     right="list_mle",
+    example=Example(
+        {"logits": [0.2, 1.0, -1.0], "labels": [0, 1, 0], "widths": [3, 16, 17, 40]}, by_width, unit="nats"
+    ),
 )

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from losslab.mistakes._record import Function, Mistake
+from losslab.mistakes._examples import value
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(scores: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: ARG001
@@ -51,4 +52,14 @@ MISTAKE = Mistake(
     wrong=wrong,
     right=right,
     property=padding_changes_nothing,
+    topic="ranking",
+    example=Example(
+        {
+            "scores": [[-1.0, -2.0, 0.0, 0.0]],
+            "labels": [[0, 1, 0, 0]],
+            "mask": [[True, True, False, False]],
+        },
+        value,
+        what="mean reciprocal rank",
+    ),
 )

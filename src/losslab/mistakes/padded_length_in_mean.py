@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import by_width
 from losslab.mistakes._parts import by_label, choice_costs, mean_over_lists, real
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -32,4 +33,5 @@ MISTAKE = Mistake(
     breaks="padding_invariance",
     wrong=wrong,
     right=right,
+    example=Example({"logits": [1.5, 0.3], "labels": [2, 1], "widths": [2, 10]}, by_width, unit="nats a document"),
 )

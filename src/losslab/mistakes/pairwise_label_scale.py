@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from losslab.mistakes._record import Function, Mistake
+from losslab.mistakes._examples import tensor
+from losslab.mistakes._record import Example, Function, Mistake
 from losslab.mistakes.lambda_micro_average import pair_costs
 
 
@@ -33,6 +34,11 @@ def label_scale_changes_nothing(loss: Function, seed: int = 0) -> str | None:
     return None
 
 
+def show(loss: Function, *, logits: list[float], labels: list[float], factors: list[int]) -> dict[str, float]:
+    """Loss of one list with its labels times each factor."""
+    return {f"labels times {factor}": loss(tensor([logits]), factor * tensor([labels])).item() for factor in factors}
+
+
 MISTAKE = Mistake(
     name="pairwise_label_scale",
     kind="function",
@@ -45,4 +51,6 @@ MISTAKE = Mistake(
     wrong=wrong,
     right=right,
     property=label_scale_changes_nothing,
+    topic="ranking",
+    example=Example({"logits": [0.2, 0.5], "labels": [1, 0], "factors": [1, 100]}, show, unit="nats"),
 )

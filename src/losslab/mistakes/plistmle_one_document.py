@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import value
 from losslab.mistakes._parts import by_label, choice_costs, real
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -30,4 +31,13 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="p_list_mle",
     met="built",
+    example=Example(
+        {
+            "logits": [[1.5, 0.3], [4.0, 0.0]],
+            "labels": [[2, 1], [1, 0]],
+            "mask": [[True, True], [True, False]],
+        },
+        value,
+        unit="nats",
+    ),
 )

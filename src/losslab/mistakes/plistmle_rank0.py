@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import list_value
 from losslab.mistakes._parts import by_label, choice_costs, mean_over_lists, real
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def weights(mask: Tensor) -> Tensor:
@@ -22,6 +23,13 @@ def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
     return mean_over_lists((weights(mask) * choice_costs(logits, mask)).sum(1), mask, dtype)
 
 
+def show(loss: Function, *, logits: list[list[float]]) -> dict[str, float]:
+    """Loss of lists that stand in the order of their labels."""
+    return {
+        f"a list of {len(row)}": list_value(loss, logits=row, labels=list(range(len(row), 0, -1))) for row in logits
+    }
+
+
 MISTAKE = Mistake(
     name="plistmle_rank0",
     kind="listwise",
@@ -34,4 +42,10 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="p_list_mle",
     against="p_list_mle",
+    example=Example(
+        {"logits": [[0.0, 0.0, 0.0], [1.5, 0.3]]},
+        show,
+        unit="nats",
+        note="The weights are 7 : 3 : 1 instead of 3 : 1 : 0, and 3 : 1 instead of 1 : 0.",
+    ),
 )

@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import value
 from losslab.mistakes._parts import cosines, own_costs
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(queries: Tensor, documents: Tensor, temperature: float = 0.05) -> Tensor:
@@ -25,4 +26,7 @@ MISTAKE = Mistake(
     breaks="blind",
     wrong=wrong,
     right="info_nce",
+    example=Example(
+        {"queries": [[1.0, 0.0]], "documents": [[0.6, 0.8], [1.0, 0.0]], "temperature": 0.5}, value, unit="nats"
+    ),
 )

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from losslab.mistakes._record import Function, Mistake
+from losslab.mistakes._examples import tensor
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(logits: Tensor) -> Tensor:
@@ -30,6 +31,14 @@ def a_blind_model_learns(loss: Function, seed: int = 0) -> str | None:
     return None
 
 
+def show(loss: Function, *, scores: list[list[float]]) -> dict[str, object]:
+    """Loss of the scores, and what the first row is taught: its gradient, times the number of rows."""
+    given = tensor(scores).requires_grad_()
+    value = loss(given)
+    (gradient,) = torch.autograd.grad(value, given)
+    return {"loss": value.item(), "gradient of row 1": (len(scores) * gradient[0]).tolist()}
+
+
 MISTAKE = Mistake(
     name="soft_target_collapse",
     kind="function",
@@ -42,4 +51,10 @@ MISTAKE = Mistake(
     wrong=wrong,
     right=right,
     property=a_blind_model_learns,
+    topic="temperature",
+    example=Example(
+        {"scores": [[1.0, 1.0, 1.0]] * 3},
+        show,
+        note="The loss is the same, and only the right one knows a way out.",
+    ),
 )
