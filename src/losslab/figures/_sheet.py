@@ -90,6 +90,7 @@ _LOOKS: dict[str, tuple[str | None, str, float, tuple[float, ...] | None, bool]]
     "line-best": (None, "best", 2, None, False),
     "here-line": (None, "muted", 1, (2, 3), False),
     "leader": (None, "muted", 1, (1.5, 3), False),
+    "contour": (None, "muted", 0.7, (1.5, 4), False),
     "aim": ("page", "right", 1.5, (3, 2), False),
     "aim-over": (None, "right", 1.5, (4, 3), False),
     "good-thick": ("good", "best", 2, None, False),

@@ -19,10 +19,11 @@ from losslab.figures._sheet import TEXT, Point, Sheet, fit, linear, logarithmic,
 from losslab.figures.base import Figure, FigureError, Table, Whole, _number
 from losslab.figures.sweep import named
 
-TEN = 10  # places of a ranking that count as its top
+TEN = 10  # places of a ranking that count as its top, over all queries
 _LISTED = 5
+_ANSWERS = 2
 _POINTS = 24  # of a line of equal score
-_MOST = 60  # candidates a query
+_MOST = 120  # candidates a query
 _BLOCK = 64  # queries ranked at a time
 _EACH = ("norms", "cosines", "by_cosine", "by_inner")
 _SUMMARY = ("mean_norm", "top_inner", "top_cosine", "correlation")
@@ -75,8 +76,8 @@ class _Outcome:
 
     @property
     def risen(self) -> _Doc | None:
-        """Of the ten best by inner product, the one that gained most places over its rank by cosine."""
-        gained = [doc for doc in self.raw if doc.raw <= TEN and doc.fair > doc.raw]
+        """Of the five best by inner product, the one that gained most places over its rank by cosine."""
+        gained = [doc for doc in self.raw if doc.raw <= _LISTED and doc.fair > doc.raw]
         return min(gained, key=lambda doc: (doc.raw - doc.fair, doc.place), default=None)
 
     @property
@@ -98,7 +99,7 @@ class NormBias(Figure):
     dims : list of int, shape (D,)
         Sizes of the prefix, ascending; the last is the full size, d.
     names : list of list of str, shape (Q, M of each)
-        The candidates of each query, up to 60: documents that reach the first places at some size, and others.
+        The candidates of each query, 2 to 120: documents that reach the first five places at some size, and others.
     relevant : list of list of int
         Places of the right answers among the candidates.
     norms, cosines : list, shape (Q, D, M)
@@ -190,7 +191,8 @@ class NormBias(Figure):
         relevant : sequence of sequences of int
             Rows of the documents that answer each shown query.
         candidates : int
-            Documents kept a query, up to 60: the first five of both rankings at all sizes before others.
+            Documents kept a query, at least: all that reach the first five places of either ranking at some size, the
+            right answers, and as many others, the best first, as are missing to this number.
         traits
             Of the figure: ``query``, ``dim``, ``renormalised``.
 
@@ -306,7 +308,7 @@ class NormBias(Figure):
             return f"its prefix is {num(doc.length, 2)} times as long as the mean"
 
         if risen is None:
-            what = f"{raw.name} is first {of}, and no document of the ten best is there for its length."
+            what = f"{raw.name} is first {of}, and no document of the five best is there for its length."
         elif not now.same and self.renormalised:
             would = f"without it, {raw.name} would be, {_ordinal(raw.fair)} by cosine: {long(raw)}"
             what = f"{fair.name} is first {of}; {would}."
@@ -328,7 +330,7 @@ class NormBias(Figure):
     def twin(self) -> Canvas:
         """Return the still twin of the current state."""
         now = self._outcome()
-        sheet = Sheet(height=726)
+        sheet = Sheet(height=743)
         breadth = floor(sheet.width * 0.56)
         plane = self._plane(sheet, now, breadth)
         x = breadth + 34
@@ -345,6 +347,7 @@ class NormBias(Figure):
             return floor(min(values) / 0.2 + 1e-9) * 0.2, ceil(max(values) / 0.2 - 1e-9) * 0.2
 
         (x0, x1), (y0, y1) = ends(lengths), ends(own)
+        y0 = max(0.0, y0)  # what is below 0 competes for nothing
         return (min(0.8, x0), max(1.2, x1)), (y0, max(y0 + 0.2, y1))
 
     def _plane(self, sheet: Sheet, now: _Outcome, breadth: float) -> float:
@@ -381,15 +384,18 @@ class NormBias(Figure):
                 sheet.line([(sx(x), sy(y)) for x, y in points], look)
 
         for score in _steps((0.1, 1.5), 0.1):
-            level(score, "limit", level_=flat)
-        sheet.line([(sx(1), top), (sx(1), bottom)], "zero")
+            level(score, "contour", level_=flat)
+        sheet.line([(sx(1), top), (sx(1), bottom)], "at")
         level(fair.cosine, "line-right", level_=True)
         if not flat:
             level(raw.score, "line-best" if now.same else "line-wrong", level_=False)
-        for doc in now.docs:
+        seen = [doc for doc in now.docs if doc.cosine >= ys[0]]
+        if len(seen) < len(now.docs):
+            sheet.text(left + 6, bottom - 8, f"{len(now.docs) - len(seen)} below 0", colour="muted")
+        for doc in seen:
             if not doc.right:
                 sheet.dot(sx(doc.length), sy(doc.cosine), 2.5, "muted")
-        for doc in now.docs:
+        for doc in seen:
             if doc.right:
                 sheet.polygon(_diamond(sx(doc.length), sy(doc.cosine), 7), "good")
         small = flat and not now.same
@@ -405,25 +411,37 @@ class NormBias(Figure):
         sheet.text(x, 14, title, size=TEXT, strong=True)
         note = "as the prefix is brought to length 1" if flat else "of the prefix as it was cut"
         sheet.text(x, 34, note, colour="muted")
-        for i, doc in enumerate((now.fair if flat else now.raw)[:_LISTED]):
-            y, (rank, other) = 62.0 + 42 * i, (doc.fair, doc.raw) if flat else (doc.raw, doc.fair)
-            sheet.text(x, y, str(rank), strong=True)
-            start = x + (36 if doc.right else 18)
-            if doc.right:
-                sheet.polygon(_diamond(x + 24, y - 4.5, 6), "good")
-            sheet.text(start, y, fit(doc.name, breadth - start + x, strong=True), strong=True)
-            if other == rank:
-                elsewhere = "" if flat else "in its place"
-            else:
-                elsewhere = f"by {'inner product' if flat else 'cosine'} {_ordinal(other)}"
-            parts = (f"length {num(doc.length, 2)}", f"cosine {num(doc.cosine, 2)}", elsewhere)
-            lifted = not flat and doc.fair > doc.raw
-            text = fit(" · ".join(filter(None, parts)), breadth - 18)
-            sheet.text(x + 18, y + 18, text, colour="wrong" if lifted else "muted")
-        y = 64.0 + 42 * _LISTED
-        sheet.polygon(_diamond(x + 6, y - 4.5, 6), "good")
-        sheet.text(x + 18, y, "right answer")
-        return y + 8
+        order = now.fair if flat else now.raw
+        for i, doc in enumerate(order[:_LISTED]):
+            self._entry(sheet, doc, x, 62 + 42 * i, breadth)
+        answers, under = [doc for doc in order if doc.right], 76.0 + 42 * _LISTED
+        many = len(answers) > _ANSWERS
+        title = f"Right answers: the first {_ANSWERS} of {len(answers)}" if many else "Right answers"
+        sheet.text(x, under, title, strong=True, colour="muted")
+        for i, doc in enumerate(answers[:_ANSWERS]):
+            self._entry(sheet, doc, x, under + 26 + 42 * i, breadth)
+        if not answers:
+            sheet.text(x, under + 26, "none among these", colour="muted")
+        return under + 52 + 42 * (min(_ANSWERS, max(1, *map(len, self.relevant), 1)) - 1)
+
+    def _entry(self, sheet: Sheet, doc: _Doc, x: float, y: float, breadth: float) -> None:
+        """Draw one document of the list: its rank, its name, and what it owes to its length."""
+        flat = self.renormalised
+        rank, other = (doc.fair, doc.raw) if flat else (doc.raw, doc.fair)
+        after = max(18, measure(f"{rank:,}", strong=True) + 10)
+        start = x + after + (18 if doc.right else 0)
+        sheet.text(x, y, f"{rank:,}", strong=True)
+        if doc.right:
+            sheet.polygon(_diamond(x + after + 6, y - 4.5, 6), "good")
+        sheet.text(start, y, fit(doc.name, breadth - start + x, strong=True), strong=True)
+        if other == rank:
+            elsewhere = "" if flat else "in its place"
+        else:
+            elsewhere = f"by {'inner product' if flat else 'cosine'} {_ordinal(other)}"
+        parts = (f"length {num(doc.length, 2)}", f"cosine {num(doc.cosine, 2)}", elsewhere)
+        lifted = not flat and doc.fair > doc.raw
+        text = fit(" · ".join(filter(None, parts)), breadth - 18)
+        sheet.text(x + 18, y + 18, text, colour="wrong" if lifted else "muted")
 
     def _sum(self, sheet: Sheet, now: _Outcome, y: float) -> None:
         """Draw how long the ten best prefixes are at every size."""
@@ -469,7 +487,7 @@ class NormBias(Figure):
             sheet.text(x, at - 1, text, colour=colour)
             sheet.text(x, at + 16, f"{num(value, 2)} × mean", strong=True, colour=colour)
         r = self.correlation[i]
-        sheet.text(x, bottom + 25, "rank gain, length:", colour="muted")
+        sheet.text(x, bottom + 25, "rank gain vs length:", colour="muted")
         sheet.text(x, bottom + 43, "none gained" if r is None else f"correlation {signed(r, 2)}", strong=True)
 
 
@@ -577,11 +595,12 @@ def _measure(
 
 
 def _candidates(mine: Sequence[dict[str, Any]], right: Sequence[int], most: int) -> list[int]:
-    """Rows of the documents to keep: right answers, then all by the best rank that they reach at any size."""
+    """Rows of the documents to keep: right answers, what reaches the first places at any size, then the next best."""
     best = np.min([np.minimum(one["fair"], one["raw"]) for one in mine], axis=0)
     order = [int(j) for j in np.argsort(best, kind="stable")]
-    chosen = list(dict.fromkeys([*right, *order]))[:most]
-    return sorted(chosen)
+    first = [j for j in order if best[j] <= _LISTED]
+    chosen = list(dict.fromkeys([*right, *first, *order]))
+    return sorted(chosen[: max(most, len({*right, *first}))])
 
 
 def _fitting(

@@ -12,7 +12,7 @@ import { named, pointing } from "./marks.js";
 import { balance } from "./plots.js";
 import { select } from "./select.js";
 
-const LISTED = 5, TEN = 10, POINTS = 24;
+const LISTED = 5, ANSWERS = 2, POINTS = 24;
 const ordinal = (n) => `${count(n)}${n % 100 > 10 && n % 100 < 14 ? "th" : ["th", "st", "nd", "rd"][n % 10] ?? "th"}`;
 const times = (v) => `${num(v, 2)} times`;
 
@@ -24,7 +24,7 @@ export function outcome({ query, dim, dims, names, norms, cosines, by_cosine, by
   }));
   const best = (rank) => [...docs].sort((a, b) => a[rank] - b[rank] || a.j - b.j);
   const raw = best("raw"), fair = best("fair");
-  const risen = raw.filter((doc) => doc.raw <= TEN && doc.fair > doc.raw).sort((a, b) => b.fair - b.raw - (a.fair - a.raw) || a.j - b.j)[0];
+  const risen = raw.filter((doc) => doc.raw <= LISTED && doc.fair > doc.raw).sort((a, b) => b.fair - b.raw - (a.fair - a.raw) || a.j - b.j)[0];
   return { d, docs, raw, fair, risen, score: ({ length, cosine }) => length * cosine };
 }
 
@@ -33,7 +33,7 @@ function sentence({ query, queries, renormalised, dims, asked, top_inner, top_co
   const where = `At ${count(dims[d])} of ${count(dims.at(-1))} dimensions, ${renormalised ? "" : "not "}renormalised`, of = `for ${queries[query]}`;
   const long = (doc) => `its prefix is ${times(doc.length)} as long as the mean`;
   let what;
-  if (!risen) what = `${raw.name} is first ${of}, and no document of the ten best is there for its length.`;
+  if (!risen) what = `${raw.name} is first ${of}, and no document of the five best is there for its length.`;
   else if (raw.j !== fair.j && renormalised) what = `${fair.name} is first ${of}; without it, ${raw.name} would be, ${ordinal(raw.fair)} by cosine: ${long(raw)}.`;
   else if (raw.j !== fair.j) what = `${raw.name} is first ${of} and only ${ordinal(raw.fair)} by cosine: ${long(raw)}. By cosine the first is ${fair.name}.`;
   else if (renormalised) what = `${fair.name} is first ${of}; without it, ${risen.name} would rise from ${ordinal(risen.fair)} to ${ordinal(risen.raw)}: ${long(risen)}.`;
@@ -54,7 +54,8 @@ function rangeOf({ norms, cosines, mean_norm }, query) {
   if (!cache.has(query)) {
     const lengths = norms.flatMap((one) => one.flatMap((row, d) => row.map((norm) => norm / mean_norm[d]))), own = cosines[query].flat();
     const low = (values, step) => Math.floor(Math.min(...values) / step + 1e-9) * step, high = (values, step) => Math.ceil(Math.max(...values) / step - 1e-9) * step;
-    cache.set(query, { x: [Math.min(0.8, low(lengths, 0.2)), Math.max(1.2, high(lengths, 0.2))], y: [low(own, 0.2), Math.max(low(own, 0.2) + 0.2, high(own, 0.2))] });
+    const foot = Math.max(0, low(own, 0.2)); // what is below 0 competes for nothing
+    cache.set(query, { x: [Math.min(0.8, low(lengths, 0.2)), Math.max(1.2, high(lengths, 0.2))], y: [foot, Math.max(foot + 0.2, high(own, 0.2))] });
   }
   return cache.get(query);
 }
@@ -91,13 +92,14 @@ function drawPlane(view, now, breadth) {
   ink.text("y-name", 0, 106, "↑ cosine", NOTE);
   ink.text("lines", breadth, 106, renormalised ? "dotted: equal cosine" : "dotted: equal inner product", NOTE, "end");
   ink.text("x-name", breadth, bottom + 42, "length of the prefix, 1 = mean of all documents →", NOTE, "end");
-  for (const [i, s] of ladder([0.1, 1.5], 0.1).entries()) ink(`equal-${i}`, "path", { d: equal(s, renormalised, range.x, range.y, sx, sy), class: "ll-limit" });
-  ink("mean", "path", { d: `M${sx(1)} ${top}V${bottom}`, class: "ll-zero" });
+  for (const [i, s] of ladder([0.1, 1.5], 0.1).entries()) ink(`equal-${i}`, "path", { d: equal(s, renormalised, range.x, range.y, sx, sy), class: "ll-contour" });
+  ink("mean", "path", { d: `M${sx(1)} ${top}V${bottom}`, class: "ll-at" });
   ink("border-fair", "path", { d: equal(fair.cosine, true, range.x, range.y, sx, sy), class: "ll-line-right" });
   ink("border-raw", "path", { d: renormalised ? "M0 0" : equal(score(raw), false, range.x, range.y, sx, sy), class: same ? "ll-line-best" : "ll-line-wrong" });
-  const place = ({ length, cosine }) => [sx(length), sy(cosine)];
-  ink("others", "path", { d: dots(docs.filter((doc) => !doc.right).map(place)), class: "ll-dots" });
-  ink("answers", "path", { d: docs.filter(({ right }) => right).map((doc) => diamond(place(doc), 7)).join("") || "M0 0", class: "ll-good ll-heavy" });
+  const place = ({ length, cosine }) => [sx(length), sy(cosine)], seen = docs.filter((doc) => doc.cosine >= range.y[0]);
+  if (seen.length < docs.length) ink.text("below", left + 6, bottom - 8, `${docs.length - seen.length} below 0`, NOTE);
+  ink("others", "path", { d: dots(seen.filter((doc) => !doc.right).map(place)), class: "ll-dots" });
+  ink("answers", "path", { d: seen.filter(({ right }) => right).map((doc) => diamond(place(doc), 7)).join("") || "M0 0", class: "ll-good ll-heavy" });
   const circle = (key, doc, r, look) => ink(key, "circle", { cx: place(doc)[0], cy: place(doc)[1], r, class: look });
   circle("raw", raw, renormalised && !same ? 4.5 : 6.5, first[0][4].class);
   circle("fair", fair, same ? 9 : 6.5, same ? "ll-published ll-tone-right" : "ll-right-outline");
@@ -109,19 +111,22 @@ function drawList(view, { raw, fair }, x, y, breadth) {
   const { ink, measure, renormalised } = view, order = renormalised ? fair : raw;
   ink.text("list-title", x, y + 14, renormalised ? "Ranked by cosine" : "Ranked by inner product", "ll-strong");
   ink.text("list-note", x, y + 34, renormalised ? "as the prefix is brought to length 1" : "of the prefix as it was cut", NOTE);
-  order.slice(0, LISTED).forEach((doc, i) => {
-    const at = y + 62 + 42 * i, lifted = !renormalised && doc.fair > doc.raw, [rank, other] = renormalised ? [doc.fair, doc.raw] : [doc.raw, doc.fair];
-    ink.text(`doc-${i}-rank`, x, at, String(rank), "ll-small ll-strong");
-    if (doc.right) ink(`doc-${i}-right`, "path", { d: diamond([x + 24, at - 4.5], 6), class: "ll-good ll-heavy" });
-    const start = x + (doc.right ? 36 : 18);
-    ink.text(`doc-${i}`, start, at, fit(doc.name, breadth - start + x, (t) => measure(t, SIZE.small, 600)), "ll-small ll-strong");
+  const entry = (key, doc, at) => {
+    const lifted = !renormalised && doc.fair > doc.raw, [rank, other] = renormalised ? [doc.fair, doc.raw] : [doc.raw, doc.fair];
+    const number = count(rank), after = Math.max(18, measure(number, SIZE.small, 600) + 10), start = x + after + (doc.right ? 18 : 0);
+    ink.text(`${key}-rank`, x, at, number, "ll-small ll-strong");
+    if (doc.right) ink(`${key}-right`, "path", { d: diamond([x + after + 6, at - 4.5], 6), class: "ll-good ll-heavy" });
+    ink.text(key, start, at, fit(doc.name, breadth - start + x, (t) => measure(t, SIZE.small, 600)), "ll-small ll-strong");
     const elsewhere = renormalised ? (other === rank ? "" : `by inner product ${ordinal(other)}`) : other === rank ? "in its place" : `by cosine ${ordinal(other)}`;
     const notes = [`length ${num(doc.length, 2)}`, `cosine ${num(doc.cosine, 2)}`, elsewhere].filter(Boolean).join(" · ");
-    ink.text(`doc-${i}-note`, x + 18, at + 18, fit(notes, breadth - 18, (t) => measure(t)), lifted ? "ll-small ll-is-wrong" : NOTE);
-  });
-  ink("answer-key", "path", { d: diamond([x + 6, y + 62 + 42 * LISTED - 2.5], 6), class: "ll-good ll-heavy" });
-  ink.text("answer-text", x + 18, y + 64 + 42 * LISTED, "right answer", NOTE);
-  return y + 72 + 42 * LISTED;
+    ink.text(`${key}-note`, x + 18, at + 18, fit(notes, breadth - 18, (t) => measure(t)), lifted ? "ll-small ll-is-wrong" : NOTE);
+  };
+  order.slice(0, LISTED).forEach((doc, i) => entry(`doc-${i}`, doc, y + 62 + 42 * i));
+  const answers = order.filter(({ right }) => right), under = y + 76 + 42 * LISTED;
+  ink.text("answers-title", x, under, answers.length > ANSWERS ? `Right answers: the first ${ANSWERS} of ${answers.length}` : "Right answers", "ll-small ll-strong ll-muted");
+  answers.slice(0, ANSWERS).forEach((doc, i) => entry(`answer-${i}`, doc, under + 26 + 42 * i));
+  if (!answers.length) ink.text("answers-none", x, under + 26, "none among these", NOTE);
+  return under + 52 + 42 * (Math.min(ANSWERS, Math.max(1, ...view.relevant.map((one) => one.length))) - 1);
 }
 
 /** Over all queries: how long the ten best prefixes are. Returns the y below. */
@@ -162,7 +167,7 @@ function drawSummary(view, { d }, y) {
       ink.text(`sum-${key}-name`, x, at - 1, text, `ll-small ${look}`);
       ink.text(`sum-${key}-value`, x, at + 16, `${num(value, 2)} × mean`, `ll-small ll-strong ${look}`);
     });
-    ink.text("gain-text", x, bottom + 25, "rank gain, length:", NOTE);
+    ink.text("gain-text", x, bottom + 25, "rank gain vs length:", NOTE);
     ink.text("gain", x, bottom + 43, gain, "ll-small ll-strong");
     return bottom + 52;
   }
