@@ -13,12 +13,14 @@ from losslab.figures.flip import Flip
 from losslab.figures.forces import Forces
 from losslab.figures.ghosts import GhostDocuments
 from losslab.figures.gradient_shares import GradientShares
+from losslab.figures.norm_bias import NormBias
 from losslab.figures.number_formats import NumberFormats
 from losslab.figures.score_gap import ScoreGap
 from losslab.figures.score_matrix import ScoreMatrix
 from losslab.figures.sweep import Sweep
 from losslab.figures.ties import TieOrder
 from losslab.figures.token_batch import TokenBatch
+from losslab.figures.truncation import Truncation
 from losslab.figures.underflow import Underflow
 from losslab.figures.units import Units
 from losslab.figures.weight import WeightAndDirection
@@ -33,12 +35,14 @@ __all__ = [
     "Forces",
     "GhostDocuments",
     "GradientShares",
+    "NormBias",
     "NumberFormats",
     "ScoreGap",
     "ScoreMatrix",
     "Sweep",
     "TieOrder",
     "TokenBatch",
+    "Truncation",
     "Underflow",
     "Units",
     "WeightAndDirection",
