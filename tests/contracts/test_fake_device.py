@@ -97,6 +97,13 @@ def test_a_modules_parameters_live_where_it_is_moved_to():
     assert {id(t) for t in residents_of(module)} == {id(module.weights)}
 
 
+def test_a_move_may_say_how_to_copy_as_modules_do():
+    with FakeCuda() as fake:
+        there = fake.put(torch.ones(1, 2))
+        assert fake.holds(torch.ones(2).to(there.device, None, True))
+        assert torch.ones(2).to(there.device, torch.float64, False).dtype == torch.float64
+
+
 def test_our_losses_run_there_checks_and_all():
     for loss in (list_mle, p_list_mle, list_net):
         result = check(loss, only=["device"])["device"]

@@ -113,7 +113,7 @@ def test_nothing_is_printed_and_no_file_is_left(capfd, tmp_path, monkeypatch):
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="kind must be one of listwise, contrastive, .*got 'pairwise'"):
+    with pytest.raises(ValueError, match=r"kind must be one of listwise, contrastive, .*got 'pairwise'"):
         check(planted.list_mle, kind="pairwise")
     with pytest.raises(ValueError, match="only names no listwise contract: padding"):
         check(planted.list_mle, only=["padding"])

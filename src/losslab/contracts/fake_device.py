@@ -99,7 +99,9 @@ class FakeCuda(TorchFunctionMode):
                 there = self.holds(a)
             if i and name == "to" and _names_a_device(a):
                 there = _is_cuda(a)
-            else:
+            elif (
+                not i or name != "to" or not (a is None or isinstance(a, bool))
+            ):  # no dtype; how to copy, which is as good
                 rest.append(a)
         if kwargs.get("device") is not None:
             there = _is_cuda(kwargs.pop("device"))

@@ -215,7 +215,8 @@ class TokenSubject:
         base = self.base if gradients else self.conventions.base
         if gradient is not None:
             given, gradient = gradient, np.zeros(texts.logits.shape)
-            gradient[:, : given.shape[1]] = given * math.log(base) if not self.perplexity else given / raw
+            with np.errstate(all="ignore"):  # what is not finite is found by whoever compares
+                gradient[:, : given.shape[1]] = given / raw if self.perplexity else given * math.log(base)
         return Taught(self.nats(raw, base), gradient, raw, value.dtype)
 
     def _value(self, call: Any, seen: Counterexample) -> Tensor:  # noqa: ANN401

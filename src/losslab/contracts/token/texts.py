@@ -86,4 +86,4 @@ def real(parts: Sequence[Texts], width: int = 0, *, left: bool = False) -> np.ty
 def fills(words: int) -> st.SearchStrategy[Array]:
     """What the logits of padding hold: nothing to tell, or a model sure of one word."""
     one = np.eye(1, words)[0]
-    return st.sampled_from([0 * one, 30 * one, 30 * one[::-1], 1000 * one])
+    return st.sampled_from([0 * one, 30 * one, 30 * one[::-1], 60 * one])

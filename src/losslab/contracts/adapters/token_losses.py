@@ -1,0 +1,154 @@
+"""Real token losses and perplexities, driven in the call form of contracts, ``loss(logits (B, T, V), labels (B, T))``.
+
+transformers' loss of causal language models, torchmetrics' perplexity and PyTorch's cross-entropy, each as it is: an
+adapter only arranges arguments, and says what the library's function expects of labels.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from losslab.contracts.model import TokenConventions
+
+CAUSAL = "ForCausalLMLoss"
+PERPLEXITIES = ("Perplexity", "perplexity")
+
+
+@dataclass(frozen=True)
+class CausalLMLoss:
+    """``transformers.loss.loss_utils.ForCausalLMLoss``, which shifts labels itself unless they come as shift_labels."""
+
+    library_loss: Callable[..., Any]
+    conventions: TokenConventions
+    name: str
+
+    def __call__(self, logits: Tensor, labels: Tensor, *, num_items_in_batch: int | None = None) -> Tensor:
+        """Value of a batch. logits (B, T, V), labels (B, T)."""
+        shifted = {} if self.conventions.shift else {"shift_labels": labels}
+        value = self.library_loss(
+            logits,
+            labels,
+            vocab_size=logits.shape[-1],
+            num_items_in_batch=num_items_in_batch,
+            ignore_index=self.conventions.ignore_index,
+            **shifted,
+        )
+        assert isinstance(value, Tensor)
+        return value
+
+
+@dataclass(frozen=True)
+class PerplexityMetric:
+    """torchmetrics' perplexity, class or function; each call is a metric of its own, reset before it."""
+
+    library_metric: Callable[..., Any]
+    conventions: TokenConventions
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Perplexity of a batch. logits (B, T, V), labels (B, T), shifted beforehand."""
+        metric: Any = self.library_metric
+        if isinstance(metric, torch.nn.Module):
+            metric = metric.to(logits.device)
+            metric.reset()
+        value = metric(logits, labels, **self.options)
+        assert isinstance(value, Tensor)
+        return value
+
+
+@dataclass(frozen=True)
+class FlatCrossEntropy:
+    """``torch.nn.functional.cross_entropy`` or ``CrossEntropyLoss`` over all positions of a batch in one row."""
+
+    library_loss: Callable[..., Any]
+    conventions: TokenConventions
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Value of a batch. logits (B, T, V), labels (B, T), shifted beforehand."""
+        value = self.library_loss(logits.flatten(0, 1), labels.flatten(), **self.options)
+        assert isinstance(value, Tensor)
+        return value
+
+
+def _cross_entropy_module(loss: object) -> bool:
+    return isinstance(loss, torch.nn.CrossEntropyLoss) or (
+        isinstance(loss, type) and issubclass(loss, torch.nn.CrossEntropyLoss)
+    )
+
+
+def _is_causal(loss: object) -> bool:
+    return getattr(loss, "__name__", "") == CAUSAL and str(getattr(loss, "__module__", "")).startswith("transformers.")
+
+
+def _is_perplexity(loss: object) -> bool:
+    """By name, so that the library need not be imported to say no."""
+    kinds = loss.__mro__ if isinstance(loss, type) else (loss, *type(loss).__mro__)
+    return any(
+        getattr(kind, "__name__", "") in PERPLEXITIES and str(kind.__module__).startswith("torchmetrics.")
+        for kind in kinds
+    )
+
+
+def is_token_library_loss(loss: object) -> bool:
+    """Whether an adapter here knows it: a function, class or instance of one of the three libraries."""
+    return (
+        loss is torch.nn.functional.cross_entropy
+        or _cross_entropy_module(loss)
+        or _is_causal(loss)
+        or _is_perplexity(loss)
+    )
+
+
+def token_library_loss(loss: Any, **options: Any) -> CausalLMLoss | PerplexityMetric | FlatCrossEntropy:  # noqa: ANN401
+    """Wrap it in the call form of token losses, its conventions attached.
+
+    Parameters
+    ----------
+    loss
+        ``transformers.loss.loss_utils.ForCausalLMLoss``; ``torchmetrics.text.Perplexity``, class or instance, or
+        ``torchmetrics.functional.text.perplexity``; ``torch.nn.functional.cross_entropy``; or
+        ``torch.nn.CrossEntropyLoss``, class or instance. An instance is copied.
+    **options
+        Its own arguments, such as ``ignore_index=-1``. Of transformers' loss, ``shift=False`` hands it the labels as
+        its ``shift_labels``.
+
+    Raises
+    ------
+    TypeError
+        If it is none of these, or options are given for an instance.
+
+    Notes
+    -----
+    Declared: transformers' loss shifts, the others are given shifted labels; torchmetrics returns a perplexity.
+    """
+    if not is_token_library_loss(loss):
+        raise TypeError(
+            f"loss must be transformers' {CAUSAL}, torchmetrics' Perplexity or torch's cross_entropy, got {loss!r}"
+        )
+    if options and not isinstance(loss, type) and not hasattr(loss, "__code__"):
+        raise TypeError(f"options are for a class or a function; this is an instance, got {', '.join(options)}")
+    name = getattr(loss, "__name__", type(loss).__name__)
+    shown = ", ".join(f"{option}={value!r}" for option, value in options.items())
+    name = f"{name}({shown})" if shown else name
+    if _is_causal(loss):
+        return CausalLMLoss(loss, TokenConventions(**options), name)
+    made: Any = loss
+    if isinstance(loss, type):
+        made, options = loss(**options), {}
+    elif not hasattr(loss, "__code__"):
+        made = copy.deepcopy(loss)
+    found = getattr(made, "ignore_index", options.get("ignore_index"))
+    ignored = {} if found is None else {"ignore_index": found}
+    if _is_perplexity(loss):
+        return PerplexityMetric(made, TokenConventions(shift=False, returns="perplexity", **ignored), name, options)
+    reduction = getattr(made, "reduction", options.get("reduction", "mean"))
+    return FlatCrossEntropy(made, TokenConventions(shift=False, reduction=reduction, **ignored), name, options)
