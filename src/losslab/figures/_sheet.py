@@ -82,6 +82,7 @@ _LOOKS: dict[str, tuple[str | None, str, float, tuple[float, ...] | None, bool]]
     "spoke": (None, "grid", 1.5, None, False),
     "chosen": (None, "ink", 1, (2, 3), False),
     "track": ("grid", "grid", 0, None, False),
+    "heavier": ("wrong-pale", "wrong", 1, None, False),
     "bar-good": ("good", "good", 0, None, False),
     "bond": (None, "muted", 1, (3, 3), False),
     "hollow": ("page", "ink", 1.5, None, False),
