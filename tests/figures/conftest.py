@@ -2,7 +2,7 @@
 """A page that hosts a figure as a static page does, and figures with real measurements in them."""
 
 import json
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -285,6 +285,100 @@ def units_data():
     }
 
 
+@pytest.fixture(scope="session")
+def truncation_data():
+    """Three sets: two with all reductions in all settings, one of them with published values too, and one of those alone."""
+    dims = [4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 320, 384]
+    halves = {"prefix": 40, "random dims": 44, "random rotation": 42, "SVD": 25, "PCA": 22}
+
+    def curve(top, half, size, sizes):
+        reach = size**1.6 / (size**1.6 + half**1.6)
+        return [round(top * d**1.6 / (d**1.6 + half**1.6) / reach, 4) for d in sizes]
+
+    def measured(name, top, published=False):
+        runs = []
+        for kept, kind, centred in product((True, False), halves, (False, True)):
+            if centred != (kind == "PCA") and kind in ("SVD", "PCA"):
+                continue
+            values = curve(top * (0.92 if centred else 1), halves[kind] * (1 if kept else 1.5), 384, dims)
+            base = curve(top, halves["prefix"] * (1 if kept else 1.5), 384, dims)
+            raw = curve(top, halves["prefix"] * 1.5, 384, dims)
+            run = {"kind": kind, "centred": centred, "renormalised": kept, "values": values}
+            run |= {"low": [max(0, v - 0.03) for v in values], "high": [v + 0.03 for v in values]}
+            run |= {"keep_low": [v / top - 0.04 for v in values], "keep_high": [v / top + 0.04 for v in values]}
+            if kind != "prefix" or centred:
+                gap = [round(v - b, 4) for v, b in zip(values, base, strict=True)]
+                run |= {"gap": gap, "gap_low": [g - 0.012 if g else 0 for g in gap]}
+                run |= {"gap_high": [g + 0.012 if g else 0 for g in gap]}
+            elif kept:
+                gain = [round(v - r, 4) for v, r in zip(values, raw, strict=True)]
+                run |= {"gain": gain, "gain_low": [g - 0.01 if g else 0 for g in gain]}
+                run |= {"gain_high": [g + 0.01 if g else 0 for g in gain]}
+            if kind.startswith("random"):
+                run |= {"least": [max(0, v - 0.015) for v in values], "most": [v + 0.015 for v in values]}
+            if published and kept and (kind, centred) in (("prefix", False), ("PCA", True)):
+                run["published"] = [v if d in (16, 64, 256) else None for v, d in zip(values, dims, strict=True)]
+            runs.append(run)
+        return {"name": name, "size": 384, "dims": dims, "runs": runs}
+
+    sizes = [16, 64, 256, 768]
+    alone = [
+        {"kind": kind, "centred": kind == "PCA", "renormalised": True, "published": curve(0.32, half, 768, sizes)}
+        for kind, half in (("prefix", 90), ("PCA", 50))
+    ]
+    only = {"name": "SciFact, mpnet-base-nli-matryoshka", "size": 768, "dims": sizes, "runs": alone}
+    return {"sets": [measured("apidocs, MiniLM", 0.52), measured("SciFact, MiniLM", 0.6451, published=True), only]}
+
+
+@pytest.fixture(scope="session")
+def embeddings():
+    """120 queries and 300 documents of 12 topics in 64 dimensions, of length 1, whose first dimensions vary most in length."""
+    random = np.random.default_rng(5)
+    topics = random.normal(size=(12, 64))
+    of = random.integers(0, 12, 300)
+    documents = topics[of] + 0.8 * random.normal(size=(300, 64))
+    documents[:, :8] *= random.lognormal(0, 0.5, (300, 1))
+    queries = documents[:120] + 0.9 * random.normal(size=(120, 64))
+    return [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (queries, documents)]
+
+
+@pytest.fixture(scope="session")
+def norm_data(embeddings):
+    """Three queries with their candidates, all traits worked out from embeddings."""
+    queries, documents = embeddings
+    words = [
+        "numpy.cumsum",
+        "scipy.sparse.linalg.spsolve_triangular",
+        "torch.nn.functional.scaled_dot_product_attention",
+    ]
+    figure = figures.NormBias.from_embeddings(
+        queries,
+        documents,
+        dims=[4, 8, 16, 32],
+        shown=[3, 50, 7],
+        query_names=["numpy.argsort", "sklearn.linear_model.LogisticRegression.predict_log_proba", "torch.topk"],
+        texts=[
+            "Return the indices that would sort an array, along the axis that is given.",
+            "Predict.",
+            "The largest.",
+        ],
+        document_names=[f"{words[j % 3]}_{j}" for j in range(300)],
+        relevant=[[3], [50, 299, 17], []],
+    )
+    hidden = {"figure", "title", "query", "dim", "renormalised"}
+    return {name: value for name, value in traits_of(figure).items() if name not in hidden}
+
+
+@pytest.fixture(scope="session")
+def averaging_data():
+    """Eight texts of 19 to 1,204 tokens; the shorter a text, the higher its losses."""
+    random = np.random.default_rng(8)
+    sizes = [1204, 38, 412, 877, 61, 255, 19, 640]
+    names = ["numpy.argsort", "numpy.e", "scipy.linalg.svd", "torch.nn.functional.cross_entropy"]
+    names += ["pandas.NA", "json.loads", "math.tau", "re.compile"]
+    return {"names": names, "nll": [random.gamma(2, 0.45 + 3 / size**0.5, size) for size in sizes]}
+
+
 @pytest.fixture(
     params=[
         "ghosts",
@@ -300,11 +394,27 @@ def units_data():
         "score_matrix",
         "sweep",
         "underflow",
+        "averaging",
         "token_batch",
         "units",
+        "truncation",
+        "norm_bias",
     ]
 )
-def make(request, tie_data, weight_data, shares_data, score_data, false_data, sweep_data, batch_data, units_data):
+def make(
+    request,
+    tie_data,
+    weight_data,
+    shares_data,
+    score_data,
+    false_data,
+    sweep_data,
+    batch_data,
+    units_data,
+    truncation_data,
+    norm_data,
+    averaging_data,
+):
     """Build a figure, each in turn, in its first state or with other traits."""
     data = {"ties": tie_data, "weight": weight_data, "gradient_shares": shares_data, "score_matrix": score_data}
     data = {
@@ -313,6 +423,9 @@ def make(request, tie_data, weight_data, shares_data, score_data, false_data, sw
         "sweep": sweep_data,
         "token_batch": batch_data,
         "units": units_data,
+        "truncation": truncation_data,
+        "norm_bias": norm_data,
+        "averaging": averaging_data,
     }.get(request.param, {})
     kinds = [
         figures.GhostDocuments,
@@ -328,6 +441,9 @@ def make(request, tie_data, weight_data, shares_data, score_data, false_data, sw
         figures.ScoreMatrix,
         figures.Sweep,
         figures.Underflow,
+        figures.Averaging,
+        figures.Truncation,
+        figures.NormBias,
         figures.TokenBatch,
         figures.Units,
     ]
@@ -446,6 +562,22 @@ def states(figure):
         some += [(0.02, 0.6, 0.64, 0.55), (0.16, 1.0, 0.99, 0.98)]
         names = ("temperature", "positive", "negative", "mislabelled")
         return [dict(zip(names, state, strict=True)) for state in some]
+    if figure.figure == "averaging":
+        some = [
+            ("batches", 2, 0),
+            ("tokens", 2, 0),
+            ("texts", 3, 4),
+            ("perplexities", 8, 20),
+            ("batches", 1, 7),
+            ("batches", 3, 1),
+            ("batches", 3, 2),
+            ("batches", 4, 20),
+            ("batches", 5, 9),
+            ("batches", 7, 12),
+            ("batches", 8, 3),
+            ("perplexities", 3, 11),
+        ]
+        return [dict(zip(("average", "batch", "seed"), state, strict=True)) for state in some]
     if figure.figure == "underflow":
         some = [
             (104.0, 1, "float32"),
@@ -487,6 +619,32 @@ def states(figure):
             for unit in figure.units
             for model in figure.models
             for base, power in ways
+        ]
+    if figure.figure == "truncation":
+        every = list(figures.Truncation.KINDS)
+        published = figure.sets[-1]["name"]
+        some = [
+            (0, 64, every[:1], False, True, "score", "dimensions"),
+            (0, 64, every, False, True, "score", "dimensions"),
+            (0, 4, every, True, False, "score", "dimensions"),
+            (0, 384, every, True, True, "retention", "fraction"),
+            (0, 384, every, False, False, "score", "fraction"),
+            (1, 8, every, True, False, "retention", "fraction"),
+            (1, 128, every, False, False, "retention", "dimensions"),
+            (1, 32, [], False, True, "score", "dimensions"),
+            (1, 16, every[2:], False, True, "score", "fraction"),
+            (1, 384, every, True, True, "score", "dimensions"),
+            (2, 64, every, True, False, "score", "dimensions"),
+            (2, 768, every, False, True, "retention", "fraction"),
+            (2, 4, every, False, True, "score", "dimensions"),
+        ]
+        names = ("set", "dim", "kinds", "centred", "renormalised", "scale", "axis")
+        sets = [one["name"] for one in figure.sets[:2]] + [published]
+        return [dict(zip(names, (sets[state[0]], *state[1:]), strict=True)) for state in some]
+    if figure.figure == "norm_bias":
+        return [
+            {"query": query, "dim": dim, "renormalised": renormalised}
+            for query, dim, renormalised in product(range(len(figure.queries)), figure.dims, (False, True))
         ]
     if figure.figure == "sweep":
         return [{"panel": panel["name"], "at": x} for panel in figure.panels for x in figure.x]

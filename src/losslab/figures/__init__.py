@@ -5,6 +5,7 @@ both ways; without one, `bundle` gives a page all it needs.
 """
 
 from losslab.figures._sheet import style
+from losslab.figures.averaging import Averaging
 from losslab.figures.base import Figure, FigureError
 from losslab.figures.compose import ComposeError, bundle, compose, stylesheet
 from losslab.figures.descent import Descent
@@ -26,6 +27,7 @@ from losslab.figures.units import Units
 from losslab.figures.weight import WeightAndDirection
 
 __all__ = [
+    "Averaging",
     "ComposeError",
     "Descent",
     "FalseNegatives",
