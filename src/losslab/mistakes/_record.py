@@ -62,6 +62,8 @@ class Mistake:
     kind
         ``"listwise"``: ``wrong`` is a loss ``(logits, labels, mask) -> scalar`` and a contract must catch it.
         ``"contrastive"``: a loss ``(queries, documents) -> scalar``, likewise.
+        ``"matryoshka"``: a wrapper ``(base_loss, dims, weights=None) -> loss``, likewise.
+        ``"token"``: a loss ``(logits, labels) -> scalar`` that shifts, likewise.
         ``"function"``: it is a metric, a weighting or a design choice; ``property`` must catch it.
     title, symptom, cause
         A headline; what one sees; why, in one sentence each.
@@ -73,7 +75,8 @@ class Mistake:
         Id of the contract it breaks; ``"objective"`` if only comparison with the objective ``against`` shows it. For a
         function, the property in a few words.
     wrong, right
-        The two callables; ``right`` may be the name of a loss in ``losslab.losses``.
+        The two callables; ``right`` may be the name of a loss in ``losslab.losses`` or, a token loss,
+        ``losslab.language``.
     property
         Only for functions: looks on random inputs for one where the promise is broken.
     against
@@ -90,7 +93,7 @@ class Mistake:
     """
 
     name: str
-    kind: Literal["listwise", "contrastive", "function"]
+    kind: Literal["listwise", "contrastive", "matryoshka", "token", "function"]
     title: str
     symptom: str
     cause: str

@@ -1,0 +1,28 @@
+"""Labels shifted by the caller, and again by the loss."""
+
+from torch import Tensor
+from torch.nn.functional import pad
+
+from losslab.mistakes._parts import next_token_mean
+from losslab.mistakes._record import Mistake
+
+
+def wrong(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy of the token after the next."""
+    # The mistake: the caller shifts, although the loss does.
+    shifted = pad(labels[:, 1:], (0, 1), value=-100)
+    return next_token_mean(logits, shifted)
+
+
+MISTAKE = Mistake(
+    name="double_shift",
+    kind="token",
+    title="Shifted twice",
+    symptom="A model that knows the next token well has a high loss, or learns to skip one.",
+    cause="The labels are shifted before they reach a loss that shifts them itself, so row t meets token t + 2.",
+    source="huggingface/transformers#46784",
+    case="double-shift",
+    breaks="shift",
+    wrong=wrong,
+    right="token_nll",
+)
