@@ -22,8 +22,6 @@ from losslab.language._inputs import (
 
 #: Logits held at once unless told otherwise: 134 MB in float32, 262 tokens of a vocabulary of 128,000.
 CELLS = 2**25
-#: Of those, as many are worked on at a time as stay in a cache between one step and the next.
-CACHE_CELLS = 2**20
 
 
 def chunked_token_nll(
@@ -175,10 +173,7 @@ def _run(
             torch.mm(rows[part], weight.T, out=logits)
         else:
             torch.addmm(bias.to(dtype), rows[part], weight.T, out=logits)
-        step = max(1, CACHE_CELLS // len(weight)) if logits.device.type == "cpu" else len(logits)
-        for start in range(0, len(logits), step):
-            some = slice(first + start, min(first + start + step, part.stop))
-            _to_gradient(logits[start : start + step], nll, job, some, above)
+        _to_gradient(logits, nll, job, part, above)
         if by_rows is not None:
             torch.mm(logits, weight, out=by_rows[part])
         if by_weight is not None:
@@ -188,32 +183,32 @@ def _run(
     return nll, by_rows, by_weight, by_bias
 
 
-def _to_gradient(logits: Tensor, nll: Tensor, job: _Job, some: slice, above: Tensor | None) -> None:
-    """Write the values of a few rows to ``nll`` and turn their logits, (k, V), into the gradient by them, in place."""
-    label = job.labels[some, None]
+def _to_gradient(logits: Tensor, nll: Tensor, job: _Job, part: slice, above: Tensor | None) -> None:
+    """Write a chunk's values to ``nll`` and turn its logits, (k, V), into the gradient by them, in place."""
+    label = job.labels[part, None]
     own = logits.gather(1, label)
     # As in token_nll: the token against all others, so that no digit is lost where it is almost certain.
     logits.scatter_(1, label, torch.finfo(logits.dtype).min)
     peak = logits.amax(1, keepdim=True)
     if job.validate:
-        _check_values(logits, own, peak, job, some)
+        _check_values(logits, own, peak, job, part)
     total = logits.sub_(peak).exp_().sum(1, keepdim=True)
     against = (peak - own) + total.log()
-    nll[some] = softplus(against, threshold=50.0)[:, 0]
+    nll[part] = softplus(against, threshold=50.0)[:, 0]
     if above is not None:
-        share = against.sigmoid() * above[some, None]
+        share = against.sigmoid() * above[part, None]
         logits.mul_(share / total).scatter_(1, label, -share)
 
 
-def _check_values(logits: Tensor, own: Tensor, peak: Tensor, job: _Job, some: slice) -> None:
+def _check_values(logits: Tensor, own: Tensor, peak: Tensor, job: _Job, part: slice) -> None:
     """Refuse logits that are no scores; they show in the row's largest and in the label's."""
     lowest = torch.finfo(logits.dtype).min
     odd = ~(peak < torch.inf) | ~(own < torch.inf) | ((peak == lowest) & (own == -torch.inf))
     if odd.any():
         row = int(odd[:, 0].nonzero()[0])
-        text, position = job.places[some][row].tolist()
+        text, position = job.places[part][row].tolist()
         refuse_row(
-            logits[row].scatter(0, job.labels[some][row, None], own[row]),
+            logits[row].scatter(0, job.labels[part][row, None], own[row]),
             f"logits of hidden[{text}, {position}]",
         )
 
