@@ -266,7 +266,8 @@ class Units(Figure):
             sheet.text(x, top + 12, fit(name, room, strong=now), strong=now)
             if mark:
                 sheet.text(x + breadth, top + 12, mark, strong=True, colour=colour, anchor="end")
-            long = max(1, (breadth - 70) * values[i] / max(values))
+            share = 1.0 if values[i] == max(values) else values[i] / max(values)  # also where both are infinite
+            long = max(1, (breadth - 70) * share)
             sheet.rect(x + 0.5, top + 18.5, long, 15, "best" if now else "good")
             sheet.text(x + long + 8, top + 31, amount(values[i]), strong=True)
 

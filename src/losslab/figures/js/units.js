@@ -156,7 +156,7 @@ function drawPair(view, key, x, y, breadth, { title, note, values, best, says, l
   ink.text(`${key}-title`, x, y + 14, title, "ll-strong");
   ink.text(`${key}-note`, x, y + 33, note, NOTE);
   models.forEach((model, i) => {
-    const top = y + 44 + 44 * i, now = model.name === view.model, long = Math.max(1, ((breadth - 70) * values[i]) / most);
+    const top = y + 44 + 44 * i, now = model.name === view.model, long = Math.max(1, (breadth - 70) * (values[i] === most ? 1 : values[i] / most)); // also where both are ∞
     const unit = unitOf(view, model.unit), choice = unit.vocabulary ? `, ${count(unit.vocabulary)} to choose from` : "";
     const mark = i === best ? says : "";
     const name = fit(key === "own" ? `${model.name}: ${model.unit}${choice}` : model.name, breadth - (mark ? measure(mark, SIZE.small, 600) + 14 : 0), (t) => measure(t, SIZE.small, now ? 600 : 400));
