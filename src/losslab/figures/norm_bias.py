@@ -511,8 +511,10 @@ def equal(score: float, xs: tuple[float, float], ys: tuple[float, float], *, fla
     high = xs[1] if flat or ys[0] <= 0 else min(xs[1], score / ys[0])
     if low >= high or score <= 0 or (flat and not ys[0] <= score <= ys[1]):
         return []
+    if flat:
+        return [(low + (high - low) * i / _POINTS, score) for i in range(_POINTS + 1)]
     lengths = [low * (high / low) ** (i / _POINTS) for i in range(_POINTS + 1)]
-    return [(x, score if flat else score / x) for x in lengths]
+    return [(x, score / x) for x in lengths]
 
 
 Floats = NDArray[np.floating[Any]]

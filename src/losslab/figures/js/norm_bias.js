@@ -65,7 +65,7 @@ const ladder = ([from, to], step) => Array.from({ length: Math.round((to - from)
 function equal(score, flat, [x0, x1], [y0, y1], sx, sy) {
   const from = flat ? x0 : Math.max(x0, score / y1), to = flat ? x1 : Math.min(x1, y0 > 0 ? score / y0 : x1);
   if (from >= to || score <= 0 || (flat && (score < y0 || score > y1))) return "M0 0";
-  const at = Array.from({ length: POINTS + 1 }, (_, i) => from * (to / from) ** (i / POINTS));
+  const at = Array.from({ length: POINTS + 1 }, (_, i) => (flat ? from + ((to - from) * i) / POINTS : from * (to / from) ** (i / POINTS)));
   return `M${at.map((x) => `${sx(x).toFixed(1)} ${sy(flat ? score : score / x).toFixed(1)}`).join("L")}`;
 }
 
