@@ -20,6 +20,8 @@ NAMES = {
     "scifact-leak": "losslab.measure.scifact_leak",
     "logit-resolution": "losslab.measure.logit_resolution",
     "truncation": "losslab.measure.truncation",
+    "sequence-length": "losslab.measure.sequence_length",
+    "matryoshka-pair": "losslab.measure.matryoshka_pair",
 }
 
 

@@ -34,7 +34,7 @@ UPDATES = 300
 TEMPERATURE = 0.05
 HIDDEN = 384
 #: Learning rates tried on the validation queries, for each loss and head.
-RATES = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3)
+RATES = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3)
 METRIC = "ndcg@10"
 LOSSES = ("plain", "nested")
 HEADS = ("linear", "MLP")
@@ -136,7 +136,8 @@ def compare(
     The rows over all seeds have no ``seed``. They are of each query's mean over seeds: its mean over queries, with the
     95 % interval of a bootstrap over queries; under ``retention`` the ratio of that mean to the one at the largest
     size, nothing cut; and, under ``ndcg@10 over …``, the paired difference at the same size from each reduction of the
-    ``frozen`` embeddings ("frozen PCA") and from the ``plain`` loss in the same reduction. None: nothing to compare.
+    ``frozen`` embeddings ("frozen PCA") and of the head trained with the ``plain`` loss ("plain SVD"). None: nothing
+    to compare with.
     """
     keys = list(next(iter(runs.values())))
     mean = over_seeds(runs)
@@ -149,8 +150,8 @@ def compare(
             yield {**of, "seed": seed, "metric": METRIC, "value": value, "lo": None, "hi": None}
         found = {METRIC: retrieval.bootstrap_mean(ours, resamples=RESAMPLES)}
         found["retention"] = retrieval.paired_bootstrap(ours, whole, statistic="ratio", resamples=RESAMPLES)
-        baselines = {} if frozen is None else {f"frozen {name}": frozen[name, dim] for name in REDUCTIONS}
-        baselines |= {} if plain is None else {"plain": plain[reduction, dim]}
+        given = {name: scores for name, scores in (("frozen", frozen), ("plain", plain)) if scores is not None}
+        baselines = {f"{name} {other}": scores[other, dim] for name, scores in given.items() for other in REDUCTIONS}
         for name, baseline in baselines.items():
             found[f"{METRIC} over {name}"] = retrieval.paired_bootstrap(ours, baseline, resamples=RESAMPLES)
         for metric, interval in found.items():
