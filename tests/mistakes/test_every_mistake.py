@@ -11,15 +11,17 @@ from pathlib import Path
 import pytest
 import torch
 
+import losslab.language
 import losslab.losses
 import losslab.mistakes
 from losslab.contracts import check, contracts_of
 from losslab.contracts.checking import KINDS
-from losslab.measure.mistake_sweep import OBJECTIVES, catch, right_losses
+from losslab.measure.mistake_sweep import OBJECTIVES, catch, our_loss, right_losses
 from losslab.mistakes import MISTAKES, get
 
 SEEDS = range(3)
 LISTWISE = [mistake for mistake in MISTAKES.values() if mistake.kind == "listwise"]
+TOKEN = [mistake for mistake in MISTAKES.values() if mistake.kind == "token"]
 CONTRASTIVE = [mistake for mistake in MISTAKES.values() if mistake.kind == "contrastive"]
 FUNCTIONS = [mistake for mistake in MISTAKES.values() if mistake.kind == "function"]
 RIGHT = right_losses()
@@ -35,7 +37,7 @@ def test_every_mistake_is_caught(mistake, seed):
 
 
 # The sweep has every contract search as long as users do; here contrastive ones, which are many, search for less.
-EXAMPLES = {"listwise": None, "contrastive": 10}
+EXAMPLES = {"listwise": None, "contrastive": 10, "matryoshka": 10, "token": 15}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -60,18 +62,20 @@ def test_every_right_loss_is_its_objective(name, seed):
 
 
 def test_every_loss_of_ours_is_there():
-    assert set(losslab.losses.__all__) >= {name for names in OBJECTIVES.values() for name in names}
+    assert {*losslab.losses.__all__, *losslab.language.__all__} >= {
+        name for names in OBJECTIVES.values() for name in names
+    }
     assert {right.kind for right in RIGHT.values()} == set(KINDS)
 
 
 def test_a_right_loss_is_not_taken_for_a_mistake():
-    for name in ("listmle_padding", "plistmle_rank0", "infonce_grad_accum", "infonce_dup_floor"):
+    for name in ("listmle_padding", "plistmle_rank0", "infonce_grad_accum", "infonce_dup_floor", "no_shift"):
         innocent = dataclasses.replace(get(name), wrong=right_of(get(name)))
         assert catch(innocent)[0] == "kept", name
 
 
 def right_of(mistake):
-    return getattr(losslab.losses, mistake.right) if isinstance(mistake.right, str) else mistake.right
+    return our_loss(mistake.right) if isinstance(mistake.right, str) else mistake.right
 
 
 @pytest.mark.parametrize("mistake", LISTWISE, ids=lambda mistake: mistake.name)
@@ -112,6 +116,23 @@ def test_on_three_plain_pairs_it_is_info_nce(mistake):
     assert (wrong == pytest.approx(right, rel=1e-6)) == (mistake.name not in EVERYWHERE)
 
 
+# Those that show on one plain text as well: they judge by other tokens, or by something other than cross-entropy.
+ON_ANY_TEXT = {
+    *("no_shift", "double_shift", "double_softmax"),
+    *("token_target_left_out", "token_quiet_softmax", "token_label_smoothing"),
+}
+
+
+@pytest.mark.parametrize("mistake", TOKEN, ids=lambda mistake: mistake.name)
+def test_on_two_plain_texts_of_a_length_it_is_cross_entropy(mistake):
+    """No padding, moderate float64 logits: only what is wrong everywhere shows."""
+    logits = torch.sin(torch.arange(24.0, dtype=torch.float64)).reshape(2, 4, 3)
+    labels = torch.tensor([[0, 2, 1, 0], [1, 1, 2, 0]])
+    right = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()).item()
+    assert (mistake.wrong(logits, labels).item() == pytest.approx(right, rel=1e-9)) == (mistake.name not in ON_ANY_TEXT)
+    assert right_of(mistake)(logits, labels).item() == pytest.approx(right, rel=1e-9)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_contract_has_a_mistake_that_only_it_need_catch(kind):
     named = {mistake.breaks for mistake in MISTAKES.values() if mistake.kind == kind}
@@ -134,7 +155,7 @@ def test_its_record_is_complete(mistake):
     assert (mistake.url() is None) == ("#" not in mistake.source)
     assert (mistake.property is None) == (mistake.kind != "function")
     assert (mistake.against is None) == (mistake.breaks != "objective")
-    assert not isinstance(mistake.right, str) or mistake.right in losslab.losses.__all__
+    assert not isinstance(mistake.right, str) or mistake.right in [*losslab.losses.__all__, *losslab.language.__all__]
 
 
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
@@ -175,3 +196,7 @@ def test_every_signature_is_the_call_form():
         parameters = list(inspect.signature(mistake.wrong).parameters.values())
         assert [p.name for p in parameters[:2]] == ["queries", "documents"]
         assert all(p.default is not p.empty for p in parameters[2:])
+    for mistake in TOKEN:
+        parameters = list(inspect.signature(mistake.wrong).parameters.values())
+        assert [p.name for p in parameters[:2]] == ["logits", "labels"]
+        assert all(p.default is None for p in parameters[2:])

@@ -8,17 +8,25 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import torch
+
+import losslab.language
 import losslab.losses
 from losslab.contracts import check, contracts_of
+from losslab.contracts.adapters import token_library_loss
 from losslab.measure.record import Measurement, Progress, Row
 from losslab.mistakes import MISTAKES, Mistake
 
 SEEDS = 20
-#: Our losses by kind, each the objective of its own name.
+#: Our losses by kind, each the objective of its own name where objectives are compared.
 OBJECTIVES = {
     "listwise": ("list_mle", "p_list_mle", "list_net"),
     "contrastive": ("info_nce", "multi_positive_info_nce", "graded_info_nce"),
+    "matryoshka": ("matryoshka",),
+    "token": ("token_nll",),
 }
+#: Kinds whose contracts compare with an objective that ``against=`` names. A wrapper has none: its base loss is one.
+COMPARED = ("listwise", "contrastive", "token")
 
 
 @dataclass(frozen=True)
@@ -54,10 +62,16 @@ def catch(mistake: Mistake, seed: int = 0) -> tuple[str, str]:
     return result.verdict, str(result.counterexample or result.reason)
 
 
+def our_loss(name: str) -> Callable[..., Any]:
+    """Return a loss of ours by its name."""
+    loss: Callable[..., Any] = getattr(losslab.losses if hasattr(losslab.losses, name) else losslab.language, name)
+    return loss
+
+
 def right_losses() -> dict[str, RightLoss]:
     """Every loss that must keep every contract, by name."""
     ours = {
-        name: RightLoss(getattr(losslab.losses, name), kind, name)
+        name: RightLoss(our_loss(name), kind, name if kind in COMPARED else None)
         for kind, names in OBJECTIVES.items()
         for name in names
     }
@@ -69,6 +83,10 @@ def right_losses() -> dict[str, RightLoss]:
     for name, options in variants.items():
         loss = partial(losslab.losses.info_nce, **options)
         ours[f"info_nce, {name}"] = RightLoss(loss, "contrastive", "info_nce")
+    given: dict[str, dict[str, Any]] = {"labels given shifted": {"shift": False}, "summed": {"reduction": "sum"}}
+    for name, options in given.items():
+        ours[f"token_nll, {name}"] = RightLoss(partial(our_loss("token_nll"), **options), "token", "token_nll")
+    ours["cross_entropy"] = RightLoss(token_library_loss(torch.nn.functional.cross_entropy), "token", "token_nll")
     beside = {
         f"{name}.right": RightLoss(mistake.right, mistake.kind, None, mistake.declares)
         for name, mistake in MISTAKES.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -49,10 +50,15 @@ def weights_of(count: int) -> st.SearchStrategy[tuple[float, ...]]:
     return st.lists(WEIGHTS, min_size=count, max_size=count).map(tuple)
 
 
-def asked(loss: MatryoshkaSubject, draw: Draw, *, below: bool = False, fewest: int = 1) -> Question:
-    """Random embeddings, as many queries as documents; some sizes, with ``below`` all below the full one."""
-    base = draw(st.sampled_from(loss.bases))
-    rows, size = draw(ROWS), draw(SIZES)
+def asked(
+    loss: MatryoshkaSubject, draw: Draw, *, below: bool = False, fewest: int = 1, telling: bool = False
+) -> Question:
+    """Random embeddings, as many queries as documents; some sizes, with ``below`` all below the full one.
+
+    With ``telling``, where small errors would show: a low temperature, more than one pair, prefixes of two dimensions.
+    """
+    base = (loss.bases[0] if telling else draw(st.sampled_from(loss.bases)))()
+    rows, size = (2, 3) if telling else (draw(ROWS), draw(SIZES))
     pairs = Pairs(draw(matrices(rows, size)), draw(matrices(rows, size)))
     dims = draw(some_of(size - 1 if below else size, min(fewest, size - 1) if below else fewest))
     weights = draw(weights_of(len(dims))) if loss.takes_weights else None
@@ -230,7 +236,7 @@ def perfect_student(loss: MatryoshkaSubject, draw: Draw) -> None:
     """A student that is its teacher, unit vector by unit vector."""
     if loss.form == "plain":
         loss.must_know_its_base()
-    base = loss.against or bases.distance()
+    base = copy.copy(loss.against) or bases.distance()
     if not base.embedding_labels:
         raise Exempt(f"its base loss, {base.name}, has no teacher to be equal to")
     rows, size = draw(st.sampled_from([1, 2])), draw(SIZES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -102,14 +103,12 @@ class MatryoshkaSubject:
         return "weights" in self._parameters
 
     @cached_property
-    def bases(self) -> list[Base | None]:
-        """What it can be asked with: simplest first."""
-        if self.form == "plain":
-            return [self.against]
-        if self.against is not None:
-            return [self.against]
-        with_labels = [bases.distance()] if self.conventions.embedding_labels else []
-        return [bases.cosines(), bases.dot_products(), *with_labels]
+    def bases(self) -> list[Callable[[], Base | None]]:
+        """What it can be asked with, simplest first. Each is made anew: a wrapper may leave its mark on one."""
+        if self.form == "plain" or self.against is not None:
+            return [lambda: copy.copy(self.against)]
+        with_labels = [bases.distance] if self.conventions.embedding_labels else []
+        return [bases.cosines, bases.dot_products, *with_labels]
 
     def must_know_its_base(self) -> None:
         """Exempt a loss that is nested already, unless ``against`` says what was nested."""

@@ -1,0 +1,42 @@
+"""Squares that half precision cannot hold."""
+
+from collections.abc import Callable, Sequence
+
+from torch import Tensor
+
+from losslab.mistakes._parts import weighted, wide
+from losslab.mistakes._record import Mistake
+
+
+def wrong(
+    base_loss: Callable[..., Tensor], dims: Sequence[int], weights: Sequence[float] | None = None
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """The base loss summed over prefixes, their squares added up in the type that they come in."""
+
+    def length(prefix: Tensor) -> Tensor:
+        # The mistake: 256 squared is no float16, and the length of a longer prefix is infinite.
+        return wide(prefix.square().sum(-1, keepdim=True)).sqrt()
+
+    def loss(queries: Tensor, documents: Tensor) -> Tensor:
+        size, total = queries.shape[-1], queries.new_zeros(())
+        for dim, weight in weighted(dims, weights):
+            cut = [wide(x)[..., :dim] / length(x[..., :dim]) if dim < size else x for x in (queries, documents)]
+            total = total + weight * base_loss(*cut)
+        return total
+
+    return loss
+
+
+MISTAKE = Mistake(
+    name="mrl_squares_overflow",
+    kind="matryoshka",
+    title="Squares that overflow",
+    symptom="In float16 long prefixes come out as zeros, or the loss as nan.",
+    cause="Squares are added up in float16, whose largest number is 65504.",
+    source="built",
+    case=None,
+    breaks="extremes",
+    wrong=wrong,
+    right="matryoshka",
+    met="built",
+)
