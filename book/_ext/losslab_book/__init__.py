@@ -13,6 +13,7 @@
 ``kernels``             chapters run two at a time, before their pages are read
 ``links``               repository and Colab links, from the one address in ``_config.yml``
 ``status``              versions and times for the status page
+``casebook``            an entry for every mistake, from its record; search; links to entries
 ``prose``               published numbers with their source; everything else comes from code
 ======================  ============================================================================================
 
@@ -41,6 +42,7 @@ PARTS = (
     "prose",
     "links",
     "status",
+    "casebook",
     "slim",
     "guards",
 )
