@@ -367,7 +367,7 @@ class NormBias(Figure):
             sheet.text(20, y, text, colour="muted")
             sheet.text(name, y, fit(doc.name, breadth - name, strong=True), strong=True, colour=colour)
         xs, ys = self._ranges()
-        sx, sy = linear(xs, (left + 6, breadth - 8)), linear(ys, (bottom, top + 8))
+        sx, sy = linear(xs, (left + 6, breadth - 14)), linear(ys, (bottom, top + 8))
         sheet.levels(sy, _steps(ys, 0.2), left, breadth, lambda t: num(t, 1))
         sparse = (xs[1] - xs[0]) / 0.2 > 12
         for i, tick in enumerate(_steps(xs, 0.2)):

@@ -372,7 +372,7 @@ class Truncation(Figure):
         if moved:
             found.append(("centred prefix", find(PREFIX, True, kept), tone, 0, False, "gap"))
         if not kept:  # the right one stands beside the wrong one
-            found.append(("renormalised prefix", _plain(shown), "right", 0, True, "gain"))
+            found.append(("renormalised", _plain(shown), "right", 0, True, "gain"))
         for kind in self.kinds:
             centred = kind == "PCA" or (kind != "SVD" and moved)
             found.append((kind, find(kind, centred, kept), *_LOOKS[kind], False, "gap"))
@@ -560,7 +560,7 @@ class _Drawing:
         self.keep, self.fraction = figure.scale == "retention", figure.axis == "fraction"
         self.sheet = Sheet(height=580)
         reach = measure("−0.888", strong=True) + 5 + measure("[−0.888, −0.888]")
-        self.left, self.right = 46.0, 760 - reach - 48
+        self.left, self.right = max(46, measure("−0.00") + 12), 760 - reach - 48
         self.start = self.right + 28
         dims, size = self.now.set["dims"], self.now.set["size"]
         if self.fraction:

@@ -85,13 +85,14 @@ function drawPlane(view, now, breadth) {
     ink.text(`${key}-text`, 20, y, text.trim(), NOTE);
     ink.text(`${key}-name`, name, y, fit(doc.name, breadth - name, strong), `ll-small ll-strong ${same && !i ? "ll-is-best" : look}`);
   });
-  const range = rangeOf(view, query), sx = linear(range.x, [left + 6, breadth - 8]), sy = linear(range.y, [bottom, top + 8]);
+  const range = rangeOf(view, query), sx = linear(range.x, [left + 6, breadth - 14]), sy = linear(range.y, [bottom, top + 8]);
   const wide = (range.x[1] - range.x[0]) / 0.2 > (breadth < 360 ? 7 : 12), ticks = ladder(range.x, 0.2).filter((_, i) => !wide || i % 2 === 0);
   axis(ink, "y", { side: "left", scale: sy, ticks: ladder(range.y, 0.2), at: left, to: breadth, show: (t) => num(t, 1) });
   axis(ink, "x", { side: "bottom", scale: sx, ticks, at: bottom + 2, show: (t) => num(t, 1) });
   ink.text("y-name", 0, 106, "↑ cosine", NOTE);
   ink.text("lines", breadth, 106, renormalised ? "dotted: equal cosine" : "dotted: equal inner product", NOTE, "end");
-  ink.text("x-name", breadth, bottom + 42, "length of the prefix, 1 = mean of all documents →", NOTE, "end");
+  const long = "length of the prefix, 1 = mean of all documents →";
+  ink.text("x-name", breadth, bottom + 42, measure(long) > breadth ? "length of the prefix, mean = 1 →" : long, NOTE, "end");
   for (const [i, s] of ladder([0.1, 1.5], 0.1).entries()) ink(`equal-${i}`, "path", { d: equal(s, renormalised, range.x, range.y, sx, sy), class: "ll-contour" });
   ink("mean", "path", { d: `M${sx(1)} ${top}V${bottom}`, class: "ll-at" });
   ink("border-fair", "path", { d: equal(fair.cosine, true, range.x, range.y, sx, sy), class: "ll-line-right" });

@@ -7,7 +7,7 @@
  * `gain_low` and `gain_high` (to the run without renormalising), `keep_low` and `keep_high` (the interval of its retention), `least`
  * and `most` (the range of its draws) and `published`; what nobody measured is null, and a list of it is empty.
  */
-import { NOTE, SIZE, count, html, linear, logarithmic, longestOf, mount, num, percent, radios, signed, steps, uid } from "./kit.js";
+import { NOTE, SIZE, count, fit, html, linear, logarithmic, longestOf, mount, num, percent, radios, signed, steps, uid } from "./kit.js";
 import { SHAPES, beside, named, pointing, runs } from "./marks.js";
 import { balance } from "./plots.js";
 import { select } from "./select.js";
@@ -39,7 +39,7 @@ function outcome(view) {
   const tone = kept ? "best" : "wrong", shape = 0, far = "gap";
   const curves = [{ key: "base", name: moved ? "prefix as it is" : "prefix", run: find(set, "prefix", false, kept), tone, shape, dashed: moved, far }];
   if (moved) curves.push({ key: "centred", name: "centred prefix", run: find(set, "prefix", true, kept), tone, shape, far });
-  if (!kept) curves.push({ key: "right", name: "renormalised prefix", run: find(set, "prefix", false, true), tone: "right", shape, dashed: true, far: "gain" });
+  if (!kept) curves.push({ key: "right", name: "renormalised", run: find(set, "prefix", false, true), tone: "right", shape, dashed: true, far: "gain" });
   for (const kind of KINDS) {
     const run = view.kinds.includes(kind) && runOf(set, kind, setting);
     if (run) curves.push({ key: kind.replace(" ", "-"), name: kind, run, tone: LOOKS[kind][0], shape: LOOKS[kind][1], far });
@@ -153,7 +153,7 @@ function draw(view) {
   const { ink, room, measure, scale, axis, metric, kinds, plot } = view, now = outcome(view), { set, i, curves, full } = now;
   const keep = scale === "retention", aside = room >= 600, strong = (text) => measure(text, SIZE.small, 600);
   const reach = strong("−0.888") + 5 + measure("[−0.888, −0.888]");
-  const left = 46, right = aside ? room - reach - 48 : room - 6, start = right + 28, { dims, size } = set, axes = axesOf(view, now);
+  const left = Math.max(46, measure("−0.00") + 12), right = aside ? room - reach - 48 : room - 6, start = right + 28, { dims, size } = set, axes = axesOf(view, now);
 
   const fraction = axis === "fraction", texts = dims.map((d) => (fraction ? percent(d / size, d / size < 0.0995 ? 1 : 0) : count(d)));
   const sx = fraction ? linear([0, 1], [left + 8, right - 10]) : logarithmic([dims[0], size], [left + 12, right - 10]), places = dims.map((d) => sx(fraction ? d / size : d));
@@ -168,7 +168,7 @@ function draw(view) {
     else notes[notes.length - 1] = longer;
   }
   ink.text("title", 0, 14, keep ? `${metric} kept of full size` : metric, "ll-strong");
-  ink.text("note", 0, 34, `${set.name}${state ? `: ${state}` : ""}`, NOTE);
+  ink.text("note", 0, 34, fit(`${set.name}${state ? `: ${state}` : ""}`, aside ? right : room, (text) => measure(text)), NOTE);
   notes.slice(0, aside ? 1 : 2).forEach((text, n) => ink.text(`note-${n}`, 0, 52 + 18 * n, text, NOTE));
   const top = aside ? 70 : 88, bottom = top + (aside ? 260 : 230), upper = bottom + 66, lower = upper + 130;
 
@@ -178,8 +178,8 @@ function draw(view) {
     ink.text(`tick-${n}`, left - 8, sy(tick) + 4.5, keep ? percent(tick, 0) : num(tick, axes.score.step < 0.1 ? 2 : 1), NOTE, "end");
   }
   const { ends: [g0, g1], ticks: far, step } = axes.gap, sg = linear([g0, g1], [lower, upper + 6]);
-  ink.text("gap-title", 0, bottom + 30, `Difference to the ${curves[0].name} in ${metric}`, "ll-strong");
-  ink.text("gap-note", 0, bottom + 50, "paired over queries; bold: 0 is outside the interval", NOTE);
+  ink.text("gap-title", 0, bottom + 30, `Difference to the ${aside ? `${curves[0].name} in ${metric}` : "prefix"}`, "ll-strong");
+  ink.text("gap-note", 0, bottom + 50, `${aside ? "paired over queries; " : ""}bold: 0 is outside the interval`, NOTE);
   for (const [n, tick] of far.entries()) {
     ink(`gap-grid-${n}`, "path", { d: `M${left} ${sg(tick)}H${right}`, class: Math.abs(tick) < 1e-9 ? "ll-zero" : "ll-grid" });
     ink.text(`gap-tick-${n}`, left - 8, sg(tick) + 4.5, Math.abs(tick) < 1e-9 ? "0" : signed(tick, step < 0.1 ? 2 : 1), NOTE, "end");
@@ -239,13 +239,14 @@ function draw(view) {
     ink.text("head", 0, list, head, NOTE);
     order.forEach((n, row) => {
       const y = list + 24 + pitch * row, curve = curves[n], { key: id, name, tone } = curve, far = difference(curve, i);
-      const [text, interval] = reading(curve, i, full, scale), x = Math.max(room - reach, 22 + strong("renormalised prefix") + 10);
+      const [text, interval] = reading(curve, i, full, scale), x = Math.max(room - reach, 22 + strong("random rotation") + 8);
       key(`${id}-key`, curve, 7, y - 4.5);
       ink.text(`${id}-name`, 22, y, name, `ll-small ll-strong ll-toned ll-tone-${tone}`);
       two(id, [text, interval], x, y);
       if (far) two(`${id}-gap`, [far.text, far.interval], x, y + 18, far.verdict === "better" || far.verdict === "worse");
     });
-    height = list + 24 + pitch * (kinds.length + 2) - 26;
+    const prefixes = 1 + Boolean(find(set, "prefix", true, true)) + Boolean(find(set, "prefix", false, false)); // at most, in any setting
+    height = list + 24 + pitch * (kinds.length + prefixes) - 26;
   }
   ink("ground", "path", { d: `M${left} ${top}H${right}V${lower}H${left}Z`, class: "ll-ground" });
   Object.assign(plot, { places, box: [left, top, right, lower] });
