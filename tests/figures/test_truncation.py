@@ -252,6 +252,7 @@ def test_a_set_without_the_size_reads_its_nearest(host, figure):
 
 def test_a_pointer_takes_the_nearest_size(host, figure):
     hosted = host(figure, reduced_motion="reduce")
+    hosted.page.set_viewport_size({"width": 792, "height": 2000})
     marks = hosted.page.evaluate(MARKS)
     places = [float(x) for x in re.findall(r"M([\d.]+) ", marks["stops"]["d"])]
     box = hosted.page.locator("#figure svg[role=img]").bounding_box()
