@@ -243,7 +243,7 @@ function draw(view) {
       key(`${id}-key`, curve, 7, y - 4.5);
       ink.text(`${id}-name`, 22, y, name, `ll-small ll-strong ll-toned ll-tone-${tone}`);
       two(id, [text, interval], x, y);
-      if (far) two(`${id}-gap`, [far.text, far.interval], x, y + 18, far.verdict === "better" || far.verdict === "worse");
+      if (far) two(`${id}-gap`, [far.text, far.interval], Math.min(x, room - reach), y + 18, far.verdict === "better" || far.verdict === "worse");
     });
     const prefixes = 1 + Boolean(find(set, "prefix", true, true)) + Boolean(find(set, "prefix", false, false)); // at most, in any setting
     height = list + 24 + pitch * (kinds.length + prefixes) - 26;
