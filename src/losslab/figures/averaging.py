@@ -239,8 +239,7 @@ class Averaging(Figure):
 
         above, below = places(now.weights, 6 if grouped else 0), places(now.shares, 0)
         base, foot = y + 66 + high, y + 66 + high + 102 + high
-        title = "Weighed by their tokens" if average == "tokens" else f"Weighed by the {AVERAGES[average]}"
-        sheet.text(0, y + 14, title, size=TEXT, strong=True)
+        sheet.text(0, y + 14, f"As it is: {AVERAGES[average]}", size=TEXT, strong=True)
         note = "↑ perplexity of a text, → weight" if raw else "↑ mean loss (nats), → weight"
         sheet.text(0, y + 34, note, colour="muted")
         sheet.text(0, foot - high - 30, "As it should be: every token once", size=TEXT, strong=True)

@@ -73,10 +73,9 @@ function drawBars(view, y, breadth) {
     return at;
   };
   const rows = [
-    { key: "is", title: `Weighed by the ${AVERAGES[average]}`, base: y + 66 + high, at: places(weights, gap), of: height, to: level },
+    { key: "is", title: `As it is: ${AVERAGES[average]}`, base: y + 66 + high, at: places(weights, gap), of: height, to: level },
     { key: "should", title: "As it should be: every token once", base: y + 66 + high + 56 + 46 + high, at: places(shares, 0), of: (mean) => mean, to: Math.log },
   ];
-  if (average === "tokens") rows[0].title = "Weighed by their tokens";
   for (const { key, title, base, at, of, to } of rows) {
     const top = of(Math.max(...means)) * 1.04 || 1, sy = linear([0, top], [base, base - high]), first = key === "is";
     ink.text(`${key}-title`, 0, first ? y + 14 : base - high - 30, title, "ll-strong");
@@ -195,7 +194,7 @@ export default {
       controls: [
         select("average", { label: "Average", options: Object.entries(AVERAGES).map(([key, name]) => [key, key === "tokens" ? `${name} (right)` : name]) }),
         range("batch", { label: "Batch size", min: 1, max: n, say: (b) => plural(b, "text") }),
-        range("seed", { label: "Order of the texts", min: 0, max: ORDERS - 1, say: placed }),
+        range("seed", { label: "Order of the texts", min: 0, max: ORDERS - 1, say: (seed) => (seed ? placed(seed) : "0, as given") }),
       ],
     });
   },
