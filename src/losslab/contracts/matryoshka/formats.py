@@ -18,7 +18,8 @@ from losslab.contracts.model import BrokenPromise, Contract, Draw, LossFailed, N
 from losslab.contracts.on_fake_device import NOTE, follow
 from losslab.device import pick_device
 
-ANY_FORMAT = st.sampled_from([torch.float32, *HALF_FORMATS])
+#: bfloat16 more often: it has the fewest digits.
+ANY_FORMAT = st.sampled_from([torch.bfloat16, torch.float16, torch.float32, torch.bfloat16])
 #: float16 more often: it has the least room between its smallest number and its largest.
 EXTREME_FORMAT = st.sampled_from([torch.float16, torch.float16, torch.float32, torch.bfloat16])
 
@@ -87,7 +88,7 @@ def precision(loss: MatryoshkaSubject, draw: Draw) -> None:
     steps = np.arange(1, 1 + question.pairs.queries.size)
     small = (((jitter * steps) % 256) / 1024).reshape(question.pairs.queries.shape)
     queries, documents = (x + small for x in sides(question))
-    if draw(st.booleans()):  # all nearly alike, as at the start of a training: no score decides, and small errors show
+    if draw(st.integers(0, 3)):  # mostly all alike, as at the start of a training: no score decides, small errors show
         start = question.pairs.queries[0]
         queries, documents = start + queries / 8, start + documents / 8
     pairs = Pairs(queries, documents)

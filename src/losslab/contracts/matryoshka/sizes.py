@@ -58,7 +58,7 @@ def asked(
     With ``telling``, where small errors would show: a low temperature, more than one pair, prefixes of two dimensions.
     """
     base = (loss.bases[0] if telling else draw(st.sampled_from(loss.bases)))()
-    rows, size = (2, 3) if telling else (draw(ROWS), draw(SIZES))
+    rows, size = (3, 3) if telling else (draw(ROWS), draw(SIZES))
     pairs = Pairs(draw(matrices(rows, size)), draw(matrices(rows, size)))
     dims = draw(some_of(size - 1 if below else size, min(fewest, size - 1) if below else fewest))
     weights = draw(weights_of(len(dims))) if loss.takes_weights else None
