@@ -97,7 +97,7 @@ function drawText(view, unit) {
   boxes.forEach(({ x, line, width, text }, i) => {
     const y = 26 + LINE * line;
     ink(`piece-${i}`, "rect", { x: x + 0.5, y: y + 0.5, width: width - 1, height: BOX - 1, rx: 3, class: i % 2 ? "ll-piece" : "ll-piece ll-piece-odd" });
-    ink.text(`piece-${i}-text`, x + width / 2, y + 17, text, "ll-small", "middle");
+    ink.text(`piece-${i}-text`, x + width / 2, y + 17, text, "ll-small ll-piece-text", "middle");
   });
   return 26 + LINE * (1 + Math.max(...all.map((each) => each.at(-1).line)));
 }
