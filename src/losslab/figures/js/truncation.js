@@ -16,6 +16,7 @@ const KINDS = ["random dims", "random rotation", "SVD", "PCA"];
 const LOOKS = { prefix: ["best", 0], "random dims": ["ghost", 4], "random rotation": ["muted", 3], SVD: ["plum", 2], PCA: ["ink", 1] };
 const STEP = 15; // between marks side by side, px
 const STILL = "M0 0";
+const QUICK = `${NOTE} ll-quick`; // what is read out is at once where it belongs: many texts under way would cost a frame
 
 const find = (set, kind, centred, renormalised) =>
   set.runs.find((run) => run.kind === kind && run.centred === centred && run.renormalised === renormalised);
@@ -205,14 +206,14 @@ function draw(view) {
   if (!others.length) ink.text("gap-none", (left + right) / 2, sg(0) - 8, "no paired differences here", NOTE, "middle");
 
   const order = [...curves.keys()].sort((a, b) => (tops[a].ys[i] ?? Infinity) - (tops[b].ys[i] ?? Infinity) || a - b);
-  const key = (name, { tone, shape, dashed }, x, y) => ink(name, "path", { d: SHAPES[shape](x, y, 5), class: `ll-mark ${dashed ? "ll-open" : ""} ll-tone-${tone}` });
+  const key = (name, { tone, shape, dashed }, x, y) => ink(name, "path", { d: SHAPES[shape](x, y, 5), class: `ll-mark ll-quick ${dashed ? "ll-open" : ""} ll-tone-${tone}` });
   const two = (name, [text, interval], x, y, bold = true) => {
-    ink.text(name, x, y, text, bold ? "ll-small ll-strong" : NOTE);
-    if (interval) ink.text(`${name}-interval`, x + (bold ? strong(text) : measure(text)) + 5, y, interval, NOTE);
+    ink.text(name, x, y, text, bold ? "ll-small ll-strong ll-quick" : QUICK);
+    if (interval) ink.text(`${name}-interval`, x + (bold ? strong(text) : measure(text)) + 5, y, interval, QUICK);
   };
   const pointer = (id, tone, from, to) => { // from the height of a mark, at the edge of its plot, to what is written about it
-    ink(`${id}-tick`, "path", { d: `M${right - 2} ${from}h7`, class: `ll-whisker ll-tone-${tone}` });
-    ink(`${id}-leader`, "path", { d: `M${right + 6} ${from}L${start - 4} ${to}`, class: "ll-leader" });
+    ink(`${id}-tick`, "path", { d: `M${right - 2} ${from}h7`, class: `ll-whisker ll-quick ll-tone-${tone}` });
+    ink(`${id}-leader`, "path", { d: `M${right + 6} ${from}L${start - 4} ${to}`, class: "ll-leader ll-quick" });
   };
   const head = `at ${count(dims[i])} of ${count(size)}`;
   let height = lower + 50;
@@ -223,7 +224,7 @@ function draw(view) {
       const n = order[row], { key: id, name, tone } = curves[n];
       if (tops[n].ys[i] !== null) pointer(id, tone, rows[row].x, y - 5.5);
       key(`${id}-key`, curves[n], start + 6, y - 5.5);
-      ink.text(`${id}-name`, start + 18, y - 1, name, `ll-small ll-strong ll-toned ll-tone-${tone}`);
+      ink.text(`${id}-name`, start + 18, y - 1, name, `ll-small ll-strong ll-toned ll-quick ll-tone-${tone}`);
       two(id, reading(curves[n], i, full, scale), start + 18, y + 15);
     });
     const there = [...others.keys()].filter((n) => gaps[n].ys[i] !== null).sort((a, b) => gaps[a].ys[i] - gaps[b].ys[i] || a - b);
@@ -241,7 +242,7 @@ function draw(view) {
       const y = list + 24 + pitch * row, curve = curves[n], { key: id, name, tone } = curve, far = difference(curve, i);
       const [text, interval] = reading(curve, i, full, scale), x = Math.max(room - reach, 22 + strong("random rotation") + 8);
       key(`${id}-key`, curve, 7, y - 4.5);
-      ink.text(`${id}-name`, 22, y, name, `ll-small ll-strong ll-toned ll-tone-${tone}`);
+      ink.text(`${id}-name`, 22, y, name, `ll-small ll-strong ll-toned ll-quick ll-tone-${tone}`);
       two(id, [text, interval], x, y);
       if (far) two(`${id}-gap`, [far.text, far.interval], Math.min(x, room - reach), y + 18, far.verdict === "better" || far.verdict === "worse");
     });
