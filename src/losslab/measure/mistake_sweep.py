@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing import get_context
 from typing import Any
 
 import torch
@@ -95,33 +98,50 @@ def right_losses() -> dict[str, RightLoss]:
     return ours | beside
 
 
-def sweep(progress: Progress, seeds: int = SEEDS) -> Iterator[Row]:
-    """One row for each mistake and seed, and for each right loss, contract and seed."""
+def timed(subject: str, contract: str, seed: int, expected: str, run: Callable[[], str]) -> Row:
+    """One row: a verdict, and how long it took to reach."""
+    started = time.perf_counter()
+    verdict = run()
+    return {
+        "subject": subject,
+        "contract": contract,
+        "seed": seed,
+        "expected": expected,
+        "verdict": verdict,
+        "seconds": round(time.perf_counter() - started, 3),
+    }
 
-    def row(subject: str, contract: str, seed: int, expected: str, run: Callable[[], str]) -> Row:
-        started = time.perf_counter()
-        verdict = run()
-        return {
-            "subject": subject,
-            "contract": contract,
-            "seed": seed,
-            "expected": expected,
-            "verdict": verdict,
-            "seconds": round(time.perf_counter() - started, 3),
-        }
 
-    for name, mistake in MISTAKES.items():
-        progress(f"mistake {name}")
-        for seed in range(seeds):
-            yield row(name, mistake.breaks, seed, "broken", lambda m=mistake, s=seed: catch(m, s)[0])  # type: ignore[misc]
-            if mistake.property is not None:
-                found = partial(mistake.property, mistake.right, seed=seed)
-                yield row(f"{name}.right", mistake.breaks, seed, "kept", lambda f=found: "broken" if f() else "kept")  # type: ignore[misc]
-    for name, right in right_losses().items():
-        progress(f"right loss {name}")
-        for contract in contracts_of(right.kind, objective=right.against is not None):
-            for seed in range(seeds if contract.random else 1):
-                yield row(name, contract.id, seed, "kept", partial(right.check, contract.id, seed))
+def mistake_rows(name: str, seeds: int) -> list[Row]:
+    """What becomes of a mistake, and of what is right instead where a property judges both."""
+    mistake, found = MISTAKES[name], []
+    for seed in range(seeds):
+        found.append(timed(name, mistake.breaks, seed, "broken", lambda s=seed: catch(mistake, s)[0]))  # type: ignore[misc]
+        if mistake.property is not None:
+            put = partial(mistake.property, mistake.right, seed=seed)
+            right = timed(f"{name}.right", mistake.breaks, seed, "kept", lambda p=put: "broken" if p() else "kept")  # type: ignore[misc]
+            found.append(right)
+    return found
+
+
+def right_rows(name: str, seeds: int) -> list[Row]:
+    """What every contract says of a right loss."""
+    right = right_losses()[name]
+    return [
+        timed(name, contract.id, seed, "kept", partial(right.check, contract.id, seed))
+        for contract in contracts_of(right.kind, objective=right.against is not None)
+        for seed in range(seeds if contract.random else 1)
+    ]
+
+
+def sweep(progress: Progress, seeds: int = SEEDS, workers: int | None = None) -> Iterator[Row]:
+    """One row for each mistake and seed, and for each right loss, contract and seed; a worker a processor."""
+    jobs = [(mistake_rows, name) for name in MISTAKES] + [(right_rows, name) for name in right_losses()]
+    with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        runs = [pool.submit(job, name, seeds) for job, name in jobs]
+        for (_, name), run in zip(jobs, runs, strict=True):
+            yield from run.result()
+            progress(name)
 
 
 MEASUREMENT = Measurement(
