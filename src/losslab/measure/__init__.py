@@ -22,6 +22,9 @@ NAMES = {
     "truncation": "losslab.measure.truncation",
     "sequence-length": "losslab.measure.sequence_length",
     "matryoshka-pair": "losslab.measure.matryoshka_pair",
+    "token-nll-memory": "losslab.measure.token_nll_memory",
+    "perplexity-peers": "losslab.measure.perplexity_peers",
+    "byte-lm": "losslab.measure.byte_lm",
 }
 
 
