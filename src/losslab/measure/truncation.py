@@ -29,7 +29,7 @@ from losslab.retrieval.reductions import DRAWN, Kind
 from losslab.retrieval.truncation import Comparison, Setting, Sweep, sweep
 
 DIMS = (4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 320, 384, 512, 768)  # of each model as many as it has
-SEEDS, RESAMPLES, BOOTSTRAP_SEED, DIGITS = (0, 1, 2, 3, 4), 2000, 0, 6
+SEEDS, RESAMPLES, LEVEL, BOOTSTRAP_SEED, DIGITS = (0, 1, 2, 3, 4), 2000, 0.95, 0, 6
 NAMES: Mapping[Kind, str] = {
     "prefix": "prefix",
     "random-dims": "random dims",
@@ -145,7 +145,7 @@ def verdict(interval: Interval, value: float, places: int) -> str:
 
 def rows_of(task: Task, found: Sweep) -> Iterator[Row]:
     """Everything that is said of one corpus and model."""
-    for each in found.compare(resamples=RESAMPLES, seed=BOOTSTRAP_SEED):
+    for each in found.compare(resamples=RESAMPLES, level=LEVEL, seed=BOOTSTRAP_SEED):
         yield _row(task, each.setting, _metric(each), each.interval)
     for setting, values in zip(found.settings, found.values.T, strict=True):
         if setting.kind in DRAWN:
@@ -153,21 +153,24 @@ def rows_of(task: Task, found: Sweep) -> Iterator[Row]:
             yield _row(task, setting, "ndcg@10", Interval(mean, np.nan, np.nan))
 
 
-def retention_rows(task: Task, nested: Sweep, plain: Sweep) -> Iterator[Row]:
-    """Retention of the prefix of one model less that of another, queries paired; ``task`` is the first one's."""
-    settings = [each for each in nested.settings if each in plain.settings and each.kind == "prefix"]
-    settings = [each for each in settings if each.renormalised and not each.centred]
-    columns = [nested.full, *map(nested.of, settings), plain.full, *map(plain.of, settings)]
+def retention_differences(first: Sweep, second: Sweep, settings: Sequence[Setting]) -> list[Interval]:
+    """Retention of one sweep less that of another over the same queries, paired, at each of the settings."""
+    columns = [each for found in (first, second) for each in (found.full, *map(found.of, settings))]
     values = np.stack(columns, axis=1)
-    several = resampled_means(values, RESAMPLES, 0.95, BOOTSTRAP_SEED)
 
     def differences(means: NDArray[np.float64]) -> NDArray[np.float64]:
-        first, second = np.split(means, 2, axis=-1)
-        return np.asarray(first[..., 1:] / first[..., :1] - second[..., 1:] / second[..., :1])
+        ours, theirs = np.split(means, 2, axis=-1)
+        return np.asarray(ours[..., 1:] / ours[..., :1] - theirs[..., 1:] / theirs[..., :1])
 
-    for setting, interval in zip(
-        settings, intervals(differences(values.mean(0)), differences(several), 0.95), strict=True
-    ):
+    resampled = resampled_means(values, RESAMPLES, LEVEL, BOOTSTRAP_SEED)
+    return intervals(differences(values.mean(0)), differences(resampled), LEVEL)
+
+
+def retention_rows(task: Task, nested: Sweep, plain: Sweep) -> Iterator[Row]:
+    """Retention of the prefix of one model less that of another; ``task`` is the first one's."""
+    settings = [each for each in nested.settings if each in plain.settings and each.kind == "prefix"]
+    settings = [each for each in settings if each.renormalised and not each.centred]
+    for setting, interval in zip(settings, retention_differences(nested, plain, settings), strict=True):
         yield _row(task, setting, f"retention over {PLAIN.name}", interval)
 
 
