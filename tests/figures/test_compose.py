@@ -10,17 +10,23 @@ from losslab.figures import ComposeError, bundle, compose, stylesheet
 from losslab.figures.compose import JS
 
 FIGURES = [
+    "averaging",
     "descent",
     "false_negatives",
     "flip",
     "forces",
     "ghosts",
     "gradient_shares",
+    "norm_bias",
     "number_formats",
     "score_gap",
     "score_matrix",
     "sweep",
     "ties",
+    "token_batch",
+    "truncation",
+    "underflow",
+    "units",
     "weight",
 ]
 
