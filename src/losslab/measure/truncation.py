@@ -224,7 +224,9 @@ def mismatches(folders: Mapping[str, Path]) -> list[str]:
         Saved models by name. Their vocabularies are not compared, nor weights.
     """
     settings = {name: _settings(folder) for name, folder in folders.items()}
-    keys = sorted({key for each in settings.values() for key in each}, key=lambda key: ("max_seq" not in key, key))
+    keys = sorted(
+        {key for each in settings.values() for key in each}, key=lambda key: (not key.endswith("length"), key)
+    )
     lines = []
     for key in keys:
         values = {name: each.get(key, "absent") for name, each in settings.items()}
@@ -237,16 +239,16 @@ def _settings(folder: Path) -> dict[str, str]:
     """Settings of a saved model, ``file: name.name`` to value."""
     found: dict[str, str] = {}
 
-    def walk(name: str, value: object) -> None:
+    def walk(file: str, names: tuple[str, ...], value: object) -> None:
         if isinstance(value, dict):
             for key, inner in value.items():
-                walk(f"{name}.{key}" if "." in name.split(": ")[-1] else f"{name} {key}", inner)
+                walk(file, (*names, key), inner)
         else:
-            found[name] = json.dumps(value)
+            found[f"{file}: {'.'.join(names)}"] = json.dumps(value)
 
     for path in sorted(folder.rglob("*.json")):
         if path.name not in ("tokenizer.json", "vocab.json"):
-            walk(f"{path.relative_to(folder).as_posix()}:", json.loads(path.read_text(encoding="utf-8")))
+            walk(path.relative_to(folder).as_posix(), (), json.loads(path.read_text(encoding="utf-8")))
     return found
 
 
