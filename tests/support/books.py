@@ -74,7 +74,7 @@ class Book:
             text=True,
             cwd=self.root,
             env={**os.environ, "PYTHONPATH": str(EXTENSIONS), **self.env},
-            timeout=300,
+            timeout=900,  # a build that hangs; how long one may take is tested elsewhere
             check=False,
         )
         log = re.sub(r"\x1b\[[\d;]*m", "", run.stdout + run.stderr)
