@@ -134,9 +134,11 @@ def _rows(mistake: Mistake) -> list[tuple[str, str, str]]:
 
 
 def _right(mistake: Mistake) -> Any:  # noqa: ANN401
+    import losslab.language
     import losslab.losses
 
-    return getattr(losslab.losses, mistake.right) if isinstance(mistake.right, str) else mistake.right
+    ours = losslab.language if mistake.kind == "token" else losslab.losses
+    return getattr(ours, mistake.right) if isinstance(mistake.right, str) else mistake.right
 
 
 def _promise(mistake: Mistake) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,3 +57,26 @@ def by_width(
 ) -> dict[str, float]:
     """Value of one list beside others that make the batch so wide."""
     return {f"width {width}": one_list(loss, logits, labels, width=width)[0] for width in widths}
+
+
+def tokens(loss: Function, *, logits: list[Any], labels: list[Any], dtype: torch.dtype = torch.float64) -> float:
+    """Value of a token loss: logits (B, T, V), labels (B, T)."""
+    return float(loss(tensor(logits, dtype), torch.tensor(labels)).item())
+
+
+def alternating(ids: Sequence[int], p_next: float) -> tuple[Tensor, Tensor]:
+    """Logits of a model that gives so much to the next token of 0, 1, 0, …, and labels: (1, T, 2), (1, T)."""
+    rows = [[math.log(p_next if token != read else 1 - p_next) for token in (0, 1)] for read in ids]
+    return tensor([rows]), torch.tensor([ids])
+
+
+def costing(*texts: Sequence[float]) -> tuple[Tensor, Tensor]:
+    """Logits and labels of texts whose tokens cost so many nats, after a first one that costs nothing.
+
+    (B, T + 1, 2), (B, T + 1); every token is 0, and the labels of a shorter text end in -100.
+    """
+    width = max(map(len, texts))
+    padded = [[*text, *[1.0] * (width - len(text)), 1.0] for text in texts]  # the last row predicts nothing
+    rows = [[[-cost, math.log(-math.expm1(-cost))] for cost in text] for text in padded]
+    labels = [[0] * (len(text) + 1) + [-100] * (width - len(text)) for text in texts]
+    return tensor(rows), torch.tensor(labels)

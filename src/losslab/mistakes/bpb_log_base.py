@@ -2,7 +2,7 @@
 
 import math
 
-from losslab.mistakes._record import Function, Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(log_likelihood: float, n_bytes: int) -> float:
@@ -26,6 +26,12 @@ def two_to_the_bits_is_the_perplexity(bits_per_byte: Function, seed: int = 0) ->
     return None
 
 
+def show(bits_per_byte: Function, *, log_likelihood: float, n_bytes: int) -> dict[str, float]:
+    """The number and what it says of the perplexity."""
+    bits = bits_per_byte(log_likelihood, n_bytes)
+    return {"bits per byte": bits, "perplexity per byte, as 2 to that": 2**bits}
+
+
 MISTAKE = Mistake(
     name="bpb_log_base",
     kind="function",
@@ -39,4 +45,5 @@ MISTAKE = Mistake(
     right=right,
     property=two_to_the_bits_is_the_perplexity,
     topic="perplexity",
+    example=Example({"log_likelihood": -10.0, "n_bytes": 20}, show),
 )

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from losslab.mistakes._record import Function, Mistake
+from losslab.mistakes._examples import tensor
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(costs: Sequence[Tensor]) -> float:
@@ -30,6 +31,11 @@ def where_texts_are_cut_does_not_matter(perplexity: Function, seed: int = 0) -> 
     return None
 
 
+def show(perplexity: Function, *, costs: list[list[float]]) -> float:
+    """Perplexity of texts with these token costs in nats."""
+    return float(perplexity([tensor(text) for text in costs]))
+
+
 MISTAKE = Mistake(
     name="corpus_vs_mean_of_ppl",
     kind="function",
@@ -43,4 +49,5 @@ MISTAKE = Mistake(
     right=right,
     property=where_texts_are_cut_does_not_matter,
     topic="perplexity",
+    example=Example({"costs": [[0.1, 0.2, 0.1], [0.3, 0.5, 0.1, 0.4, 0.2]]}, show, what="perplexity"),
 )

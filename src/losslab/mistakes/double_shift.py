@@ -3,8 +3,9 @@
 from torch import Tensor
 from torch.nn.functional import pad
 
+from losslab.mistakes._examples import alternating
 from losslab.mistakes._parts import next_token_mean
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor) -> Tensor:
@@ -12,6 +13,11 @@ def wrong(logits: Tensor, labels: Tensor) -> Tensor:
     # The mistake: the caller shifts, although the loss does.
     shifted = pad(labels[:, 1:], (0, 1), value=-100)
     return next_token_mean(logits, shifted)
+
+
+def show(loss: Function, *, ids: list[int], p_next: float) -> float:
+    """Loss of a model that gives so much to the next token."""
+    return float(loss(*alternating(ids, p_next)).item())
 
 
 MISTAKE = Mistake(
@@ -25,4 +31,5 @@ MISTAKE = Mistake(
     breaks="shift",
     wrong=wrong,
     right="token_nll",
+    example=Example({"ids": [0, 1, 0, 1, 0, 1], "p_next": 0.9}, show, unit="nats"),
 )

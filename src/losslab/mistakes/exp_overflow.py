@@ -3,7 +3,7 @@
 import math
 import sys
 
-from losslab.mistakes._record import Function, Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 LARGEST = math.log(sys.float_info.max)  # 709.78 nats
 
@@ -29,6 +29,14 @@ def every_cost_has_a_perplexity(perplexity: Function, seed: int = 0) -> str | No
     return None
 
 
+def show(perplexity: Function, *, mean_nats: float) -> float | str:
+    """The number, or the name of the error."""
+    try:
+        return float(perplexity(mean_nats))
+    except OverflowError as error:
+        return type(error).__name__
+
+
 MISTAKE = Mistake(
     name="exp_overflow",
     kind="function",
@@ -42,4 +50,5 @@ MISTAKE = Mistake(
     right=right,
     property=every_cost_has_a_perplexity,
     topic="perplexity",
+    example=Example({"mean_nats": 1000.0}, show, what="perplexity"),
 )

@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import costing
 from losslab.mistakes._parts import next_token_mean, next_tokens, token_costs
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor, num_items_in_batch: int | None = None) -> Tensor:  # noqa: ARG001
@@ -19,6 +20,13 @@ def right(logits: Tensor, labels: Tensor, num_items_in_batch: int | None = None)
     return total / (counted.sum() if num_items_in_batch is None else num_items_in_batch)
 
 
+def show(loss: Function, *, micro_batches: list[list[float]]) -> float:
+    """Mean over micro-batches, each told how many targets the average one has."""
+    k, targets = len(micro_batches), sum(map(len, micro_batches))
+    values = [float(loss(*costing(text), num_items_in_batch=targets // k).item()) for text in micro_batches]
+    return sum(values) / k
+
+
 MISTAKE = Mistake(
     name="grad_accum_tokens",
     kind="token",
@@ -30,4 +38,10 @@ MISTAKE = Mistake(
     breaks="accumulation",
     wrong=wrong,
     right=right,
+    example=Example(
+        {"micro_batches": [[4.0], [1.0, 1.0, 1.0]]},
+        show,
+        unit="nats",
+        note="The inputs are what the tokens cost. A training loop takes the mean over micro-batches.",
+    ),
 )

@@ -1,9 +1,11 @@
 """The probability first, then its logarithm."""
 
+import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import tensor
 from losslab.mistakes._parts import mean_over_tokens, next_tokens
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor) -> Tensor:
@@ -12,6 +14,16 @@ def wrong(logits: Tensor, labels: Tensor) -> Tensor:
     probability = rows.to(logits.dtype).softmax(2).gather(2, targets[:, :, None])[:, :, 0]
     # The mistake: a probability below the smallest number of the format is 0, and its logarithm minus infinity.
     return mean_over_tokens(-probability.log(), counted)
+
+
+def show(loss: Function, *, tokens: int, lead: float, costs: list[float]) -> dict[str, float]:
+    """Perplexity of a text with one token of each cost, in a format that holds the logits."""
+    shown = {}
+    for cost, dtype in zip(costs, (torch.float32, torch.float16), strict=True):
+        rows = tensor([[[-cost, 0.0], *[[lead, 0.0]] * tokens]], dtype)
+        mean = loss(rows, torch.zeros(1, tokens + 1, dtype=torch.int64))
+        shown[f"one token of {cost:g}, {dtype}".replace("torch.", "")] = mean.double().exp().item()
+    return shown
 
 
 MISTAKE = Mistake(
@@ -25,4 +37,10 @@ MISTAKE = Mistake(
     breaks="underflow",
     wrong=wrong,
     right="token_nll",
+    example=Example(
+        {"tokens": 100, "lead": 40.0, "costs": [200.0, 18.0]},
+        show,
+        what="perplexity",
+        note="Ninety-nine tokens lead by 40 and cost nothing, one costs so many nats.",
+    ),
 )

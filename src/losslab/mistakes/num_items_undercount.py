@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from losslab.mistakes._record import Function, Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(costs: Tensor, labels: Tensor) -> Tensor:
@@ -29,6 +29,12 @@ def equal_costs_have_that_mean(mean: Function, seed: int = 0) -> str | None:
     return None
 
 
+def show(mean: Function, *, texts: int, targets: int, cost: float) -> float:
+    """Mean of equal costs."""
+    labels = torch.zeros(texts, targets, dtype=torch.int64)
+    return float(mean(torch.full((texts, targets), cost, dtype=torch.float64), labels).item())
+
+
 MISTAKE = Mistake(
     name="num_items_undercount",
     kind="function",
@@ -42,4 +48,5 @@ MISTAKE = Mistake(
     right=right,
     property=equal_costs_have_that_mean,
     topic="perplexity",
+    example=Example({"texts": 2, "targets": 4, "cost": 1.0}, show, unit="nats"),
 )

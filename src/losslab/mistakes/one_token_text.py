@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import tokens
 from losslab.mistakes._parts import next_tokens, token_costs
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor) -> Tensor:
@@ -11,6 +12,14 @@ def wrong(logits: Tensor, labels: Tensor) -> Tensor:
     rows, targets, counted = next_tokens(logits, labels)
     # The mistake: the guard against 0 / 0 makes a perfect text of one that has nothing to predict.
     return token_costs(rows, targets).masked_fill(~counted, 0).sum() / counted.sum().clamp(min=1)
+
+
+def show(loss: Function, *, logits: list[list[list[float]]], labels: list[list[int]]) -> float | str:
+    """The number, or the name of the error."""
+    try:
+        return tokens(loss, logits=logits, labels=labels)
+    except ValueError as error:
+        return type(error).__name__
 
 
 MISTAKE = Mistake(
@@ -24,4 +33,10 @@ MISTAKE = Mistake(
     breaks="no_target",
     wrong=wrong,
     right="token_nll",
+    example=Example(
+        {"logits": [[[0.0, 0.0]]], "labels": [[0]]},
+        show,
+        unit="nats",
+        note="What has nothing to predict has no loss, and the right one says so.",
+    ),
 )

@@ -2,14 +2,21 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import costing, tensor
 from losslab.mistakes._parts import next_token_mean
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: ARG001
     """Cross-entropy of the next token, padding included."""
     # The mistake: the mask is not used, and labels at padding are ids, so padding is in sum and count.
     return next_token_mean(logits, labels)
+
+
+def show(loss: Function, *, costs: list[float], costs_of_padding: list[float]) -> float:
+    """Perplexity of a text with padding behind it, labelled like text."""
+    mask = [True] * (len(costs) + 1) + [False] * len(costs_of_padding)
+    return float(loss(*costing([*costs, *costs_of_padding]), mask=tensor([mask])).exp().item())
 
 
 MISTAKE = Mistake(
@@ -23,4 +30,5 @@ MISTAKE = Mistake(
     breaks="mask",
     wrong=wrong,
     right="token_nll",
+    example=Example({"costs": [1.0, 1.0], "costs_of_padding": [6.0, 6.0]}, show, what="perplexity"),
 )

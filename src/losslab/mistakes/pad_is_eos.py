@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from losslab.mistakes._record import Function, Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(ids: Tensor, mask: Tensor, pad: int) -> Tensor:  # noqa: ARG001
@@ -30,6 +30,13 @@ def real_tokens_stay(make_labels: Function, seed: int = 0) -> str | None:
     return None
 
 
+def show(make_labels: Function, *, ids: list[list[int]], lengths: list[int], pad: int) -> dict[str, list[int]]:
+    """Labels of each text."""
+    mask = torch.arange(len(ids[0])) < torch.tensor(lengths)[:, None]
+    labels = make_labels(torch.tensor(ids), mask, pad).tolist()
+    return {f"labels of text {i}": row for i, row in enumerate(labels, 1)}
+
+
 MISTAKE = Mistake(
     name="pad_is_eos",
     kind="function",
@@ -43,4 +50,9 @@ MISTAKE = Mistake(
     right=right,
     property=real_tokens_stay,
     topic="perplexity",
+    example=Example(
+        {"ids": [[1, 2, 0, 0, 0], [1, 2, 3, 2, 0]], "lengths": [3, 5], "pad": 0},
+        show,
+        note="Token 0 ends a text, and pads it. The model is never asked for it.",
+    ),
 )

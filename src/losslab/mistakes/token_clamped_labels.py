@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import tokens
 from losslab.mistakes._parts import token_costs
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor) -> Tensor:
@@ -25,4 +26,5 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="token_nll",
     met="built",
+    example=Example({"logits": [[[0.0, 0.0]] * 3], "labels": [[0, 1, -100]]}, tokens, unit="nats"),
 )

@@ -1,9 +1,11 @@
 """Only the right token is taught."""
 
+import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import tensor
 from losslab.mistakes._parts import mean_over_tokens, next_tokens
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor) -> Tensor:
@@ -12,6 +14,14 @@ def wrong(logits: Tensor, labels: Tensor) -> Tensor:
     # The mistake: detached, the normaliser pushes no other token down.
     costs = rows.logsumexp(2).detach() - rows.gather(2, targets[:, :, None])[:, :, 0]
     return mean_over_tokens(costs, counted)
+
+
+def show(loss: Function, *, logits: list[list[list[float]]], labels: list[list[int]]) -> dict[str, object]:
+    """Loss, and the gradient of the row that predicts."""
+    given = tensor(logits).requires_grad_()
+    value = loss(given, torch.tensor(labels))
+    (gradient,) = torch.autograd.grad(value, given)
+    return {"loss": value.item(), "gradient of row 1": gradient[0, 0].tolist()}
 
 
 MISTAKE = Mistake(
@@ -26,4 +36,5 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="token_nll",
     met="built",
+    example=Example({"logits": [[[0.0, 0.0]] * 2], "labels": [[0, 0]]}, show),
 )

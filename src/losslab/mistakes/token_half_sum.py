@@ -1,9 +1,11 @@
 """Exponentials in the model's own format."""
 
+import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import tokens
 from losslab.mistakes._parts import mean_over_tokens, next_tokens
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor) -> Tensor:
@@ -13,6 +15,11 @@ def wrong(logits: Tensor, labels: Tensor) -> Tensor:
     # The mistake: exp overflows above 88 in float32 and above 11 in float16.
     costs = rows.exp().sum(2).log() - rows.gather(2, targets[:, :, None])[:, :, 0]
     return mean_over_tokens(costs, counted)
+
+
+def show(loss: Function, *, logits: list[list[list[float]]], labels: list[list[int]]) -> float:
+    """Loss of float32 logits."""
+    return tokens(loss, logits=logits, labels=labels, dtype=torch.float32)
 
 
 MISTAKE = Mistake(
@@ -27,4 +34,5 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="token_nll",
     met="built",
+    example=Example({"logits": [[[90.0, 0.0], [0.0, 0.0]]], "labels": [[0, 1]]}, show, unit="nats, in float32"),
 )

@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import tokens
 from losslab.mistakes._parts import mean_over_tokens, next_tokens, token_costs
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor) -> Tensor:
@@ -27,4 +28,10 @@ MISTAKE = Mistake(
     right="token_nll",
     against="token_nll",
     met="built",
+    example=Example(
+        {"logits": [[[20.0, 0.0], [0.0, 0.0]]], "labels": [[0, 0]]},
+        tokens,
+        unit="nats",
+        note="The model is sure, and right.",
+    ),
 )

@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from losslab.mistakes._examples import costing
 from losslab.mistakes._parts import next_tokens, token_costs
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor) -> Tensor:
@@ -13,6 +14,11 @@ def wrong(logits: Tensor, labels: Tensor) -> Tensor:
     some = counted.any(1)
     # The mistake: a token of a text of two weighs as much as all the tokens of a long one.
     return (costs / counted.sum(1).clamp(min=1))[some].mean()
+
+
+def show(loss: Function, *, texts: list[list[float]]) -> float:
+    """Loss of one batch of texts whose tokens cost so much."""
+    return float(loss(*costing(*texts)).item())
 
 
 MISTAKE = Mistake(
@@ -27,4 +33,7 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="token_nll",
     met="built",
+    example=Example(
+        {"texts": [[4.0], [1.0, 1.0, 1.0]]}, show, unit="nats", note="The inputs are what the tokens cost."
+    ),
 )

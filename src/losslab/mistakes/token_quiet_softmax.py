@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import tokens
 from losslab.mistakes._parts import mean_over_tokens, next_tokens, token_costs
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor) -> Tensor:
@@ -13,6 +14,12 @@ def wrong(logits: Tensor, labels: Tensor) -> Tensor:
     # The mistake: the extra logit stays at 0 while the others may move together, so their level counts.
     rows = torch.cat([rows, torch.zeros_like(rows[:, :, :1])], 2)
     return mean_over_tokens(token_costs(rows, targets), counted)
+
+
+def show(loss: Function, *, logits: list[float], raised: list[int]) -> dict[str, float]:
+    """Loss with all logits so much higher."""
+    rows = {by: [[[logit + by for logit in logits]] * 2] for by in raised}
+    return {f"logits raised by {by}": tokens(loss, logits=row, labels=[[0, 0]]) for by, row in rows.items()}
 
 
 MISTAKE = Mistake(
@@ -27,4 +34,5 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="token_nll",
     met="built",
+    example=Example({"logits": [0.0, 0.0], "raised": [0, 10]}, show, unit="nats"),
 )

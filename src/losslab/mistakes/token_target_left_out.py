@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import tokens
 from losslab.mistakes._parts import mean_over_tokens, next_tokens
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor) -> Tensor:
@@ -28,4 +29,10 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="token_nll",
     met="built",
+    example=Example(
+        {"logits": [[[0.0, 0.0, 0.0, 0.0]] * 2], "labels": [[0, 1]]},
+        tokens,
+        unit="nats",
+        note="Four tokens, all of them equally likely.",
+    ),
 )

@@ -1,10 +1,13 @@
 """Nought times minus infinity."""
 
+import math
+
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from losslab.mistakes._examples import tokens
 from losslab.mistakes._parts import mean_over_tokens, next_tokens
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(logits: Tensor, labels: Tensor) -> Tensor:
@@ -27,4 +30,5 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="token_nll",
     met="built",
+    example=Example({"logits": [[[0.0, 0.0, -math.inf], [0.0, 0.0, 0.0]]], "labels": [[0, 1]]}, tokens, unit="nats"),
 )

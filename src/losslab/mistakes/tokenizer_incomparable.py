@@ -2,7 +2,7 @@
 
 import math
 
-from losslab.mistakes._record import Function, Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(nats: float, tokens: int, n_bytes: int) -> float:  # noqa: ARG001
@@ -26,6 +26,11 @@ def the_same_likelihood_is_the_same_number(cost: Function, seed: int = 0) -> str
     return None
 
 
+def show(cost: Function, *, nats: float, n_bytes: int, tokens: list[int]) -> dict[str, float]:
+    """What one text costs, by how many tokens it is cut into."""
+    return {f"in {n} tokens": cost(nats, n, n_bytes) for n in tokens}
+
+
 MISTAKE = Mistake(
     name="tokenizer_incomparable",
     kind="function",
@@ -39,4 +44,9 @@ MISTAKE = Mistake(
     right=right,
     property=the_same_likelihood_is_the_same_number,
     topic="perplexity",
+    example=Example(
+        {"nats": 12.0, "n_bytes": 24, "tokens": [6, 4]},
+        show,
+        note="Wrong is perplexity per token, right is bits per byte: one text, one likelihood, one number.",
+    ),
 )
