@@ -133,6 +133,11 @@ def test_a_row_with_nothing_left_stays_zero():
     assert kept.tolist() == [[1, 0], [0, 1], [0, 0]]
 
 
+def test_numbers_whose_sum_is_too_large_are_still_finite():
+    large = torch.full((3, 2), 3e38)
+    assert fit("prefix", large).reduce(large, 1, renormalise=False).tolist() == large[:, :1].tolist()
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("kind", KINDS)
 def test_number_formats(kind, dtype):

@@ -124,7 +124,7 @@ def test_chunks_of_queries_change_nothing(swept, monkeypatch):
 
 
 def test_only_what_is_asked_is_measured():
-    found = sweep(*corpus(), [5, 2, 5], kinds=["prefix", "svd"], centre=[True], renormalise=[True])
+    found = sweep(*corpus(), [5, 2, 5], kinds=["prefix", "svd"], centre=[True], renormalise=[True, True])
     assert found.settings == tuple(
         Setting(kind, kind == "prefix", True, dim) for kind in ("prefix", "svd") for dim in (2, 5)
     )

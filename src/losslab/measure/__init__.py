@@ -21,6 +21,7 @@ NAMES = {
     "logit-resolution": "losslab.measure.logit_resolution",
     "truncation": "losslab.measure.truncation",
     "sequence-length": "losslab.measure.sequence_length",
+    "truncation-speed": "losslab.measure.truncation_speed",
     "matryoshka-pair": "losslab.measure.matryoshka_pair",
     "token-nll-memory": "losslab.measure.token_nll_memory",
     "perplexity-peers": "losslab.measure.perplexity_peers",

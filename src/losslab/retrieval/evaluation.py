@@ -123,7 +123,9 @@ def ranks_of(scores: Tensor, start: int, judged: Judgements, place: Tensor) -> R
 
 
 def _by_counting(scores: Tensor, rows: Tensor, columns: Tensor, place: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """One pass over a query's scores for each right document: nothing is sorted."""
+    """Two passes over a query's scores for each right document: nothing is sorted."""
+    if scores.device.type == "cpu" and scores.dtype in (torch.float32, torch.float64):
+        return _by_counting_on_cpu(scores, rows, columns, place)
     own = scores[rows, columns]
     above, tied, before = (torch.zeros_like(rows) for _ in range(3))
     block = len(scores)  # as many at a time as the chunk has queries: the memory of one more chunk of scores
@@ -131,13 +133,38 @@ def _by_counting(scores: Tensor, rows: Tensor, columns: Tensor, place: Tensor) -
         part = slice(at, at + block)
         them, mine = scores[rows[part]], own[part, None]
         equal = them == mine
-        above[part] = (them > mine).sum(1, dtype=torch.int32)  # twice as fast as counting in 64 bits
-        tied[part] = equal.sum(1, dtype=torch.int32)
+        above[part] = (them > mine).sum(1)
+        tied[part] = equal.sum(1)
         shared = (tied[part] > 1).nonzero()[:, 0]
         if len(shared):
             earlier = equal[shared] & (place < place[columns[part][shared], None])
             before[at + shared] = earlier.sum(1)
     return above, tied, before
+
+
+def _by_counting_on_cpu(scores: Tensor, rows: Tensor, columns: Tensor, place: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The same in numpy, which compares and counts four times as fast, and copies nothing that it need not."""
+    table, row, column = scores.numpy(), rows.numpy(), columns.numpy()
+    own = table[row, column]
+    above, tied, before = (np.zeros(len(row), dtype=np.int64) for _ in range(3))
+    first = np.diff(row, prepend=-1) != 0  # of its query: these need no copy of its scores
+    rest, block = np.flatnonzero(~first), len(table)  # the others as many at a time as make one more chunk of scores
+    for pairs in (np.flatnonzero(first), *(rest[at : at + block] for at in range(0, len(rest), block))):
+        them = table if first[pairs].all() and len(pairs) == len(table) else table[row[pairs]]
+        mine = own[pairs, None]
+        equal = them == mine
+        alone = np.count_nonzero(equal) == len(pairs)  # each equals only itself: the rule, and quickly seen
+        tied[pairs] = 1 if alone else _count(equal)
+        above[pairs] = _count(them >= mine) - tied[pairs]
+    for pair in np.flatnonzero(tied > 1):
+        equal = np.flatnonzero(table[row[pair]] == own[pair])
+        before[pair] = (place.numpy()[equal] < place.numpy()[column[pair]]).sum()
+    return torch.from_numpy(above), torch.from_numpy(tied), torch.from_numpy(before)
+
+
+def _count(found: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """True entries of each row; summed as bytes, which is faster than asking numpy to count them."""
+    return np.asarray(np.add.reduce(found.view(np.uint8), axis=1, dtype=np.uint32), dtype=np.int64)
 
 
 def _by_sorting(scores: Tensor, rows: Tensor, columns: Tensor, place: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -23,7 +23,7 @@ from losslab.retrieval.judgements import Judgements, Relevant, check_ids, read_j
 from losslab.retrieval.metrics import Floats, Ranks, check_metrics, per_query
 from losslab.retrieval.reductions import DRAWN, FITTED, KINDS, Kind, Reduction, check_dims, fit
 
-CHUNK_BYTES = 2 << 20  # of scores held at a time: what stays in a processor's cache is gone through again at no cost
+CHUNK_BYTES = 3 << 20  # of scores held at a time: what stays in a processor's cache is gone through again at no cost
 Outcome = Literal["win", "tie", "loss"]
 Measure = Literal["mean", "over prefix", "over random dims", "over PCA", "over not renormalised", "retention"]
 
@@ -196,7 +196,7 @@ def sweep(
         As for `evaluate` (a query without a right document, judgements with other ids, rows that are not finite) and
         for `fit` (a size out of range, fewer documents than components); or nothing is asked for.
     """
-    (metric,), _ = check_metrics([metric]), check_dims(dims, documents.shape[1])
+    (metric,) = check_metrics([metric])
     if not (kinds and centre and renormalise and seeds):
         raise ValueError("kinds, centre, renormalise and seeds must each hold something")
     queries, documents = check_rows(queries, documents)
@@ -204,15 +204,17 @@ def sweep(
     judged = read_judgements(relevant, len(queries), len(documents), query_ids, document_ids)
     run = _Run(queries, documents, judged, tie_places(document_ids, len(documents)).to(documents.device), metric)
     columns: dict[Setting, Floats] = {}
+    sizes, renormalise = check_dims(dims, documents.shape[1]), sorted(set(renormalise))
     for kind in kinds:
         for centred in dict.fromkeys(kind == "pca" if kind in FITTED else each for each in centre):
-            for seed in seeds if kind in DRAWN else (None,):
-                fitted = fit(kind, documents, dims, centre=centred, seed=seed or 0)
-                for dim, renormalised, values in run.of(fitted, check_dims(dims, documents.shape[1]), renormalise):
+            for seed, found in run.draws(kind, sizes, centred, seeds, renormalise):
+                for dim, renormalised, values in found:
                     columns[Setting(kind, centred, renormalised, dim, seed)] = values
-    whole = fit("prefix", documents)
-    ((_, _, full),) = run.of(whole, (whole.width,), (True,))
+    ((_, _, full),) = run.nested(queries, documents, (documents.shape[1],), (True,))
     return Sweep(metric, full, tuple(columns), np.stack(list(columns.values()), axis=1))
+
+
+_Found = Iterator[tuple[int, bool, Floats]]  # size, whether renormalised, and the metric of each query, (Q,)
 
 
 @dataclass(frozen=True)
@@ -225,45 +227,77 @@ class _Run:
     place: Tensor  # (N,) each document's place in the order of equal scores
     metric: str
 
-    def of(
-        self, fitted: Reduction, dims: tuple[int, ...], renormalise: Sequence[bool]
-    ) -> Iterator[tuple[int, bool, Floats]]:
-        """Size, whether renormalised, and the metric of each query, (Q,), for one fitted reduction."""
-        queries, documents = fitted.project(self.queries), fitted.project(self.documents)
-        chunk = max(1, CHUNK_BYTES // (len(documents) * documents.element_size()))
+    def draws(
+        self, kind: Kind, dims: tuple[int, ...], centred: bool, seeds: Sequence[int], renormalise: Sequence[bool]
+    ) -> Iterator[tuple[int | None, _Found]]:
+        """Each draw of one reduction and what it finds; one without a seed where nothing is drawn."""
+        if kind == "random-dims":  # coordinates are the same for all draws
+            fitted = fit(kind, self.documents, dims, centre=centred)
+            queries, documents = fitted.project(self.queries), fitted.project(self.documents).T.contiguous()
+            for draw in seeds:
+                yield draw, self.apart(queries, documents, replace(fitted, seed=draw), dims, renormalise)
+            return
+        for seed in seeds if kind in DRAWN else (None,):
+            fitted = fit(kind, self.documents, dims, centre=centred, seed=seed or 0)
+            queries, documents = fitted.project(self.queries), fitted.project(self.documents)
+            yield seed, self.nested(queries, documents, dims, renormalise)
+
+    def nested(self, queries: Tensor, documents: Tensor, dims: tuple[int, ...], renormalise: Sequence[bool]) -> _Found:
+        """Each size adds its own coordinates to the scores of the one before it."""
+        squares = documents.square()
+        lengths = torch.stack([squares[:, start:dim].sum(1) for start, dim in pairwise((0, *dims))]).cumsum(0).sqrt()
         ranks: dict[tuple[int, bool], list[Ranks]] = {(dim, each): [] for dim in dims for each in renormalise}
-        for start in range(0, len(queries), chunk):
-            part = queries[start : start + chunk]
-            growing = _independent if fitted.kind == "random-dims" else _nested
-            for dim, scores, lengths in growing(part, documents, fitted, dims):
+        for first in self.chunks():
+            part = queries[first]
+            scores = torch.zeros(len(part), len(documents), dtype=part.dtype, device=part.device)
+            for (start, dim), length in zip(pairwise((0, *dims)), lengths, strict=True):
+                scores.addmm_(part[:, start:dim], documents[:, start:dim].T)
                 for each in renormalise:
                     # the length of the query changes no ranking, that of a document does
-                    used = scores / lengths.clamp_min(torch.finfo(lengths.dtype).tiny) if each else scores
-                    ranks[dim, each].append(ranks_of(used, start, self.judged, self.place))
+                    used = scores / _not_zero(length) if each else scores
+                    ranks[dim, each].append(ranks_of(used, first.start, self.judged, self.place))
         for (dim, each), found in ranks.items():
             yield dim, each, per_query(self.metric, join(found), self.judged, "docid")
 
+    def apart(
+        self,
+        queries: Tensor,
+        documents: Tensor,  # (d, N): what is chosen is then in one piece
+        fitted: Reduction,
+        dims: tuple[int, ...],
+        renormalise: Sequence[bool],
+    ) -> _Found:
+        """Every size has coordinates of its own."""
+        choices = [fitted.columns(dim) for dim in dims]
+        among = documents.new_zeros(len(dims), len(documents))
+        for row, chosen in zip(among, choices, strict=True):
+            row[chosen] = 1
+        lengths = (among @ documents.square()).sqrt()
+        for dim, chosen, length in zip(dims, choices, lengths, strict=True):
+            asked, kept = queries[:, chosen], documents[chosen]
+            for each in renormalise:  # True comes last
+                if each:
+                    kept /= _not_zero(length)
+                products = ((part.start, _product(asked[part], kept)) for part in self.chunks())
+                ranks = [ranks_of(scores, start, self.judged, self.place) for start, scores in products]
+                yield dim, each, per_query(self.metric, join(ranks), self.judged, "docid")
 
-_Scores = Iterator[tuple[int, Tensor, Tensor]]
+    def chunks(self) -> list[slice]:
+        """Queries whose scores are held at one time."""
+        size = max(1, CHUNK_BYTES // (len(self.documents) * self.documents.element_size()))
+        return [slice(start, start + size) for start in range(0, len(self.queries), size)]
 
 
-def _nested(queries: Tensor, documents: Tensor, _: Reduction, dims: tuple[int, ...]) -> _Scores:
-    """Size, scalar products (c, N) and lengths of documents (N,): each size adds its own coordinates to the last."""
-    scores = torch.zeros(len(queries), len(documents), dtype=queries.dtype, device=queries.device)
-    squares = torch.zeros(len(documents), dtype=queries.dtype, device=queries.device)
-    for start, dim in pairwise((0, *dims)):
-        more = documents[:, start:dim]
-        scores.addmm_(queries[:, start:dim], more.T)
-        squares += more.square().sum(1)
-        yield dim, scores, squares.sqrt()
+def _product(first: Tensor, second: Tensor) -> Tensor:
+    """On a CPU by numpy, whose library took three fifths of torch's time for matrices of these shapes."""
+    if first.device.type == "cpu":
+        return torch.from_numpy(first.numpy() @ second.numpy())
+    return first @ second
 
 
-def _independent(queries: Tensor, documents: Tensor, fitted: Reduction, dims: tuple[int, ...]) -> _Scores:
-    """The same where every size has coordinates of its own."""
-    for dim in dims:
-        chosen = fitted.columns(dim)
-        kept = documents[:, chosen]
-        yield dim, queries[:, chosen] @ kept.T, torch.linalg.vector_norm(kept, dim=1)
+def _not_zero(length: Tensor) -> Tensor:
+    """A row with nothing left scores 0 everywhere, whatever it is divided by."""
+    return length.clamp_min(torch.finfo(length.dtype).tiny)
 
 
 def _compute(means: Floats, measure: Measure, column: int, other: int | None) -> Floats:
