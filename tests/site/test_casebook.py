@@ -1,0 +1,121 @@
+"""The casebook in a real browser: found by symptom, by topic, by address; and a build that fails where it would lie."""
+
+from dataclasses import replace
+
+import pytest
+
+from books import ROOT, small_book
+from losslab.mistakes import get
+from losslab_book import casebook
+
+PAGE = (ROOT / "book" / "casebook.md").read_text(encoding="utf-8")
+STUB = "# A chapter\n\nSee [an entry](casebook.md#{entry}).\n"
+CHAPTERS = {page: STUB.format(entry="no-shift") for _, page in casebook.TOPICS.values()}
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory, serving):
+    """A book of the casebook and of chapters that point at it."""
+    book = small_book(tmp_path_factory.mktemp("cases"), {"book/casebook": PAGE, **CHAPTERS})
+    result = book.build()
+    assert result.code == 0, result.log[-3000:]
+    book.address = serving(book.html) + "book/"
+    return book
+
+
+@pytest.fixture
+def page(cases, reader):
+    one = reader()
+    yield one.open(cases.address + "casebook.html")
+    assert one.errors == []
+    assert all(address.startswith(cases.address.removesuffix("book/")) for address in one.requests)
+
+
+def left(page):
+    """Ids of the entries that are shown."""
+    page.wait_for_timeout(50)
+    return page.evaluate("[...document.querySelectorAll('section.ll-case')].filter((e) => !e.hidden).map((e) => e.id)")
+
+
+def count(page):
+    return page.locator("#ll-cases-left").inner_text()
+
+
+def test_a_symptom_in_plain_words_finds_its_entries(page):
+    everything = left(page)
+    assert count(page) == f"All {len(everything)} entries."
+    page.fill("#ll-cases-words", "perplexity is suddenly inf")
+    found = left(page)
+    assert "log-of-softmax" in found
+    assert 0 < len(found) < len(everything) / 2
+    assert count(page).startswith(f"{len(found)} of {len(everything)} entries.")
+    page.fill("#ll-cases-words", "my loss is suddenly nan")
+    assert 0 < len(left(page)) < len(everything)
+    page.fill("#ll-cases-words", "zebra")
+    assert left(page) == []
+    assert "No entry has “zebra”." in count(page)
+
+
+def test_a_topic_leaves_its_entries_alone(page):
+    page.select_option("#ll-cases-topic", "matryoshka")
+    found = left(page)
+    assert {"mrl-not-renormalised", "pca-inner-product"} <= set(found)
+    assert "no-shift" not in found
+    page.fill("#ll-cases-words", "centring")
+    assert set(left(page)) < set(found)
+
+
+def test_the_keyboard_alone(page):
+    page.focus("#ll-cases-words")
+    page.keyboard.type("underflow")
+    some = left(page)
+    assert some
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "ll-cases-topic"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert len(left(page)) > len(some)
+    assert page.input_value("#ll-cases-words") == ""
+
+
+def test_a_link_shows_its_entry_whatever_was_sought(page):
+    page.select_option("#ll-cases-topic", "matryoshka")
+    assert "no-shift" not in left(page)
+    page.evaluate("location.hash = '#no-shift'")
+    page.wait_for_timeout(100)
+    assert page.locator("#no-shift").is_visible()
+    assert page.evaluate("Math.abs(document.getElementById('no-shift').getBoundingClientRect().top) < innerHeight")
+
+
+def test_chapters_link_to_an_entry(cases):
+    html = cases.read("book/perplexity.html")
+    assert 'href="casebook.html#no-shift"' in html
+
+
+def test_without_javascript_everything_stands_there(cases, reader):
+    one = reader(java_script_enabled=False)
+    page = one.open(cases.address + "casebook.html")
+    assert page.locator("section.ll-case").count() > 60
+    assert page.locator("section.ll-case").last.is_visible()
+    assert not page.locator("form.ll-cases").is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_does_not_scroll_sideways(cases, reader, scheme):
+    one = reader(viewport={"width": 390, "height": 800}, color_scheme=scheme)
+    page = one.open(cases.address + "casebook.html")
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+
+
+def test_a_link_to_no_entry_fails_the_build(tmp_path):
+    texts = {"book/casebook": PAGE, **CHAPTERS, "book/padding": STUB.format(entry="no-such-case")}
+    result = small_book(tmp_path, texts).build()
+    assert result.code != 0
+    assert "no-such-case" in result.log
+
+
+def test_a_case_without_numbers_is_named():
+    with pytest.raises(casebook.CaseError, match="no example"):
+        casebook.entry("no-shift", replace(get("no_shift"), example=None))
+    with pytest.raises(casebook.CaseError, match="shows no difference"):
+        casebook.entry("no-shift", replace(get("no_shift"), wrong=casebook._right(get("no_shift"))))
