@@ -141,7 +141,7 @@ def sweep(progress: Progress, seeds: int = SEEDS, workers: int | None = None) ->
     jobs = [(mistake_rows, name, seeds) for name in MISTAKES]
     jobs += [(right_rows, name, of_right) for name in right_losses()]
     with ProcessPoolExecutor(workers or os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        runs = [pool.submit(*job) for job in jobs]
+        runs = [pool.submit(job, name, number) for job, name, number in jobs]
         for (_, name, _), run in zip(jobs, runs, strict=True):
             yield from run.result()
             progress(name)
