@@ -299,6 +299,17 @@ BAD = {
     "a word for a weight": ({"weights": [1, "2"]}, r"weights must be finite numbers of at least 0, got '2'"),
     "one weight": ({"weights": 1.0}, r"weights must be a sequence of numbers, one a dimension, got 1.0"),
     "all weights 0": ({"weights": [0, 0]}, r"weights must not all be 0, got \[0, 0\]"),
+    "a mapping": ({"dims": {4: 1.0, 2: 0.5}}, r"dims must be a sequence of whole numbers, got \{4: 1.0, .* as weights"),
+    "no order": ({"dims": {4, 2}, "weights": [1, 2]}, r"dims must be in an order if weights are given, got a set"),
+    "a tensor of one": ({"dims": torch.tensor(4)}, r"dims must be a sequence of whole numbers, got tensor\(4\)"),
+    "a tensor of fractions": ({"dims": torch.tensor([4.0, 2.0])}, r"dims must be whole numbers, got 4.0"),
+    "a mapping of weights": ({"weights": {4: 1, 2: 2}}, r"weights must be a sequence .* in the order of dims"),
+    "a set of weights": ({"weights": {1, 2}}, r"weights must be a sequence of numbers, .* got \{1, 2\}"),
+    "no labels": (
+        {"embedding_labels": None},
+        r"embedding_labels must be names of keywords, got NoneType; leave it out",
+    ),
+    "a number for labels": ({"embedding_labels": 3}, r"embedding_labels must be names of keywords, got int"),
     "labels themselves": ({"embedding_labels": [3]}, r"embedding_labels must be names of keywords, got \(3,\)"),
 }
 
@@ -332,6 +343,11 @@ CALLS = {
         {"labels": normal(2, 6)},
         r"labels must have the first embeddings' 4 dimensions, got float64 of shape \(2, 6\)",
     ),
+    "labels under another name": (
+        (normal(2, 4), normal(2, 4)),
+        {"teacher": normal(2, 4)},
+        r"embedding_labels has 'labels', so every call must pass labels=…, got the keywords: teacher",
+    ),
     "nothing": ((), {}, r"embeddings must be given, as positional arguments; got none"),
 }
 
@@ -341,6 +357,24 @@ def test_bad_calls_are_named(case):
     embeddings, keywords, message = CALLS[case]
     with pytest.raises(ValueError, match=message):
         matryoshka(info_nce, [4, 2], embedding_labels="labels")(*embeddings, **keywords)
+
+
+def test_labels_by_position_are_where_the_base_loss_has_them():
+    student, teacher = normal(2, 4), normal(2, 4, seed=1)
+    by_keyword = matryoshka(distance, [4, 2], embedding_labels="labels")(student, labels=teacher)
+    module = matryoshka(torch.nn.MSELoss(), [4, 2], embedding_labels="target")
+    assert module(student, teacher).item() == by_keyword.item() == module(student, target=teacher).item()
+    with pytest.raises(ValueError, match=r"every call must pass teacher=…, got the keywords: none"):
+        matryoshka(distance, [4, 2], embedding_labels="teacher")(student, teacher)
+
+
+def test_sizes_and_weights_may_come_as_tensors():
+    loss = matryoshka(info_nce, torch.tensor([4, 2]), torch.tensor([1.0, 0.5]))
+    assert (loss.dims, loss.weights) == ((4, 2), (1.0, 0.5))
+    assert matryoshka(info_nce, [torch.tensor(4), 2]).dims == (4, 2)
+    assert set(matryoshka(info_nce, {4, 2}).dims) == {4, 2}
+    sizes = {4: 1.0, 2: 0.5}
+    assert matryoshka(info_nce, sizes.keys(), sizes.values()).weights == (1.0, 0.5)
 
 
 def test_a_base_loss_must_give_a_tensor():

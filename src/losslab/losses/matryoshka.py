@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -44,15 +45,16 @@ def matryoshka(
         is called once a dimension and never changed; parameters of its own are yours to optimise.
     dims : iterable of int
         Sizes m, from 1 to the embeddings' size, each once, in any order: the result is the same to the last bit. Put
-        the full size among them, or nothing trains it.
+        the full size among them, or nothing trains it. A set has no order, and goes without weights.
     weights : iterable of float, optional
         :math:`c_m`, one a dimension in the order of ``dims``, at least 0 and not all 0; a size of weight 0 is not
         computed. Left out: 1 each, as in the paper.
     embedding_labels : str or collection of str
         Names of keywords of ``base_loss`` whose values are embeddings too, (..., d): a teacher's vectors in a
         distillation. They are cut and renormalised with the others, so that a student equal to its teacher has loss 0
-        at every size. Never guessed from a shape: a (B, M) matrix of grades may well have M = d. ``queries``,
-        ``documents`` and ``hard_negatives`` always are embeddings.
+        at every size. Never guessed from a shape: a (B, M) matrix of grades may well have M = d. Each is to be passed
+        with every call, so that none goes uncut under another name. ``queries``, ``documents`` and ``hard_negatives``
+        always are embeddings.
 
     Returns
     -------
@@ -70,9 +72,10 @@ def matryoshka(
         If ``base_loss`` cannot be called.
     ValueError
         If ``dims`` is empty, repeats a size, or holds anything but whole numbers of at least 1; if ``weights`` are not
-        as many, negative, not finite or all 0. On a call: if a dimension is above the embeddings' size, an argument is
-        no embedding of that size, or the base loss gives no tensor. What the base loss itself raises passes, with a
-        note of the size that it was asked at.
+        as many, negative, not finite or all 0; if either is a mapping, or without order where order counts; if
+        ``embedding_labels`` are no names. On a call: if a dimension is above the embeddings' size, an argument is no
+        embedding of that size, one of ``embedding_labels`` is missing, or the base loss gives no tensor. What the base
+        loss itself raises passes, with a note of the size that it was asked at.
 
     Notes
     -----
@@ -94,7 +97,14 @@ def matryoshka(
     """
     if not callable(base_loss):
         raise TypeError(f"base_loss must be callable, got {type(base_loss).__name__}; give it a function or a module")
+    if isinstance(dims, (set, frozenset)) and weights is not None:
+        raise ValueError(f"dims must be in an order if weights are given, got a {type(dims).__name__}; write a list")
     sizes = checked_dims(dims)
+    if isinstance(embedding_labels, Tensor) or not isinstance(embedding_labels, (str, Iterable)):
+        raise ValueError(
+            f"embedding_labels must be names of keywords, got {seen(embedding_labels)}; leave it out if none are, "
+            "and pass the labels themselves with each call"
+        )
     named = (embedding_labels,) if isinstance(embedding_labels, str) else tuple(embedding_labels)
     if any(not isinstance(name, str) for name in named):
         raise ValueError(f"embedding_labels must be names of keywords, got {named!r}; pass the labels with each call")
@@ -125,6 +135,7 @@ class Matryoshka:
         named = [name for name in keywords if name in (*EMBEDDINGS, *self.embedding_labels)]
         named = [name for name in named if keywords[name] is not None]
         size, dtype = self._check(embeddings, {name: keywords[name] for name in named})
+        self._check_labels(embeddings, keywords)
         total: Tensor | None = None
         # Widened once for all sizes, so that their gradients are added up before they are rounded to the type.
         fine = [tensor.to(fine_dtype(tensor)) for tensor in embeddings]
@@ -180,6 +191,29 @@ class Matryoshka:
             )
         return size, dtype
 
+    def _check_labels(self, embeddings: Sequence[Tensor], keywords: dict[str, Any]) -> None:
+        """Refuse a call without one of the labels declared: under another name, it would not be cut."""
+        missing = [name for name in self.embedding_labels if name not in keywords]
+        if not missing:
+            return
+        by_position = _names_by_position(self.base_loss, len(embeddings))
+        if missing := [name for name in missing if name not in by_position]:
+            given = ", ".join(keywords) or "none"
+            raise ValueError(
+                f"embedding_labels has {missing[0]!r}, so every call must pass {missing[0]}=…, got the keywords: "
+                f"{given}; name there what the base loss calls them, or leave it out"
+            )
+
+
+def _names_by_position(base_loss: Callable[..., Any], count: int) -> list[str]:
+    """What a loss calls its first arguments, as far as its signature says."""
+    try:
+        found = inspect.signature(base_loss.forward if isinstance(base_loss, torch.nn.Module) else base_loss)
+    except (TypeError, ValueError):
+        return []
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [name for name, parameter in found.parameters.items() if parameter.kind in positional][:count]
+
 
 def unit_prefix(embeddings: Tensor, dim: int) -> Tensor:
     """First ``dim`` dimensions of every vector, divided by their length: (..., d) -> (..., dim).
@@ -197,9 +231,13 @@ def unit_prefix(embeddings: Tensor, dim: int) -> Tensor:
 
 def checked_dims(dims: Iterable[int]) -> tuple[int, ...]:
     """Sizes as plain whole numbers, refused if empty, repeated or below 1."""
-    if isinstance(dims, (str, bytes)) or not isinstance(dims, Iterable):
+    if isinstance(dims, Mapping):
+        raise ValueError(
+            f"dims must be a sequence of whole numbers, got {dims!r}; give its values as weights, in order"
+        )
+    if isinstance(dims, (str, bytes)) or not _iterable(dims):
         raise ValueError(f"dims must be a sequence of whole numbers, got {dims!r}; for one size write [{dims!r}]")
-    found = tuple(dims)
+    found = tuple(map(_number, dims))
     if not found:
         raise ValueError("dims must hold at least one size, got none; the embeddings' full size alone is the base loss")
     for dim in found:
@@ -220,9 +258,11 @@ def checked_weights(weights: Iterable[float] | None, dims: Sequence[int]) -> tup
     """One weight a size, refused if negative, not finite or all 0."""
     if weights is None:
         return (1.0,) * len(dims)
-    if isinstance(weights, (str, bytes)) or not isinstance(weights, Iterable):
-        raise ValueError(f"weights must be a sequence of numbers, one a dimension, got {weights!r}")
-    found = tuple(weights)
+    if isinstance(weights, (str, bytes, Mapping, set, frozenset)) or not _iterable(weights):
+        raise ValueError(
+            f"weights must be a sequence of numbers, one a dimension, got {weights!r}; list them in the order of dims"
+        )
+    found = tuple(map(_number, weights))
     if len(found) != len(dims):
         raise ValueError(f"weights must be as many as dims, {len(dims)}, got {len(found)}: {list(found)}")
     for weight in found:
@@ -231,3 +271,13 @@ def checked_weights(weights: Iterable[float] | None, dims: Sequence[int]) -> tup
     if not any(found):
         raise ValueError(f"weights must not all be 0, got {list(found)}; there would be nothing to learn")
     return tuple(float(weight) for weight in found)
+
+
+def _iterable(value: object) -> bool:
+    """Whether there is something in it to go through: a tensor says so even of a single number."""
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0
+
+
+def _number(value: Any) -> Any:  # noqa: ANN401
+    """A tensor of one fixed number as that number; all else as it is."""
+    return value.item() if isinstance(value, Tensor) and not value.ndim and not value.requires_grad else value
