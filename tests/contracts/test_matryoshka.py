@@ -242,3 +242,10 @@ def test_only_the_class_is_taken():
     assert not is_matryoshka_library_loss(matryoshka)
     with pytest.raises(TypeError, match="loss must be sentence-transformers' class MatryoshkaLoss, got"):
         matryoshka_library_loss(library.MSELoss)
+
+
+def test_a_wrapper_that_must_be_given_weights_is_given_ones():
+    def wrap(base_loss, dims, weights):
+        return matryoshka(base_loss, dims, weights)
+
+    assert check(wrap, "matryoshka", only=["full_size", "prefixes", "sum_over_dims"], examples=8)

@@ -118,8 +118,22 @@ def test_a_text_whose_right_perplexity_is_e_squared():
     assert token_nll(logits, labels, shift=False).exp().item() == pytest.approx(math.e**2, rel=1e-6)
 
 
-def test_perplexity_must_be_told_what_to_ignore():
-    report = check("torchmetrics.text:Perplexity", "token", only=["shift", "padding"])
+@pytest.mark.parametrize("name", ["torchmetrics.text:Perplexity", "torchmetrics.functional.text:perplexity"])
+def test_a_class_or_function_is_told_what_to_ignore(name):
+    report = check(name, "token", examples=8)
+    assert report.broken == ("underflow", "extremes"), str(report)
+    assert "error" not in verdicts(report).values()
+    assert report.loss == f"{name.split(':')[1]}(ignore_index=-100)"
+    report = check(name, "token", ignore_index=-7, only=["padding", "ignored"], examples=8)
+    assert set(verdicts(report).values()) == {"kept"}, str(report)
+    assert report.loss == f"{name.split(':')[1]}(ignore_index=-7)"
+    as_it_is = token_library_loss(metrics.Perplexity, ignore_index=None)
+    assert as_it_is.library_metric.ignore_index is None
+    assert check(as_it_is, "token", only=["padding"], examples=8)["padding"].verdict == "error"
+
+
+def test_an_instance_must_have_been_told_what_to_ignore():
+    report = check(metrics.Perplexity(), "token", only=["shift", "padding"])
     assert verdicts(report) == {"shift": "kept", "padding": "error"}
     assert "IndexError: index -100 is out of bounds" in report["padding"].reason
     assert "labels of what is no target are ignore_index" in report["padding"].reason

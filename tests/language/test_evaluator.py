@@ -408,3 +408,21 @@ def test_cross_entropy_agrees():
     logits, labels = corpus()[4]
     want = functional.cross_entropy(logits[:-1], labels[1:]).item()
     assert evaluate([(logits, labels)]).nats_per_token == pytest.approx(want, rel=1e-12)
+
+
+def test_ids_are_looked_at_before_anything_is_added():
+    logits, labels = torch.zeros(2, 5, 3), torch.zeros(2, 5, dtype=torch.long)
+    found = Evaluator(tokenizer="t")
+    with pytest.raises(ValueError, match=r"ids\[1\] must be hashable, a name or a number, got \[2\]"):
+        found.add(logits, labels, ids=["a", [2]], texts=["xxxx", "xxxx"])
+    with pytest.raises(ValueError, match="ids must hold one a row, 2, got 3"):
+        found.add(logits, labels, ids=3)
+    found.add(logits, labels, ids=["a", "b"])  # without texts: the failed call decided nothing
+    assert found.result().tokens == 8
+
+
+def test_ids_may_be_a_tensor_of_numbers():
+    logits, labels = torch.zeros(2, 5, 3), torch.zeros(2, 5, dtype=torch.long)
+    found = Evaluator(tokenizer="t")
+    found.add(logits, labels, ids=torch.tensor([1, 1]))
+    assert found.result().texts == 1

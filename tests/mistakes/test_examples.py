@@ -13,8 +13,50 @@ from losslab.mistakes._record import Example
 #: By case, the first of two that share one.
 CASES = {mistake.case: mistake for mistake in reversed(MISTAKES.values()) if mistake.case}
 
+# Scores of each query's positives, and of its negative: cosines of (1, 0), (0.8, 0.6), (0, 1), (-0.6, 0.8) over 0.5.
+POSITIVES = [((1.6, 0.0), -1.2), ((1.6, 1.2), 0.0), ((0.0, 1.2), 1.6)]
+
 # Case, what is shown (None: the only number), the wrong value, the right one; each worked out from the example's input.
 EXPECTED = [
+    (
+        "listmle-overflow",
+        "logits -30, -32",
+        log(exp(-30) + exp(-32) + 1e-10) + log(exp(-32) + 1e-10) + 62,
+        log1p(exp(-2)),
+    ),
+    ("listmle-tied-sort", "width 16", log(e**0.2 + e**-1 + e) - 1 + log1p(exp(-1.2)), None),
+    # the two documents behind the positive change places: 0.2 before -1, then -1 before 0.2
+    (
+        "listmle-tied-sort",
+        "width 17",
+        log(e**0.2 + e**-1 + e) - 1 + log1p(exp(1.2)),
+        log(e**0.2 + e**-1 + e) - 1 + log1p(exp(-1.2)),
+    ),
+    # the published values; the order of the ties, and so the weights, is the sort's
+    ("lambda-tied-logits", "width 17", 1.74533236, 1.43039155),
+    ("lambda-micro-average", None, 1 + 40 * 39 / 2, 2.0),
+    # costs ln 3, ln 2, 0 under the weights 7 : 3 : 1 and 3 : 1 : 0
+    ("plistmle-rank0", "a list of 3", (7 * log(3) + 3 * log(2)) / 11, (3 * log(3) + log(2)) / 4),
+    ("plistmle-rank0", "a list of 2", 3 / 4 * log1p(exp(-1.2)), log1p(exp(-1.2))),
+    ("pairwise-label-scale", "labels times 100", 100 * log1p(exp(0.3)), log1p(exp(0.3))),
+    # scores 6 and 3, twice as long 24 and 12; cosines 2 and 1 over the root of 5
+    ("infonce-no-normalise", "embeddings times 1", log1p(exp(-3)), log1p(exp(-1 / sqrt(5)))),
+    ("infonce-no-normalise", "embeddings times 2", log1p(exp(-12)), log1p(exp(-1 / sqrt(5)))),
+    # wrong: each positive beside the negative alone; right: both positives over all three
+    (
+        "infonce-multipos-denominator",
+        None,
+        sum(log1p(exp(n - p)) for own, n in POSITIVES for p in own) / 6,
+        sum(log1p(exp(n) / sum(map(exp, own))) for own, n in POSITIVES) / 3,
+    ),
+    ("gist-exact-duplicate", None, (2 * log(2 + 2 * exp(-20)) + 2 * log1p(3 * exp(-20))) / 4, None),
+    ("infonce-inbatch-off-broadcast", None, log(2 * exp(2) + 2) - 1, log1p(exp(-2))),
+    ("soft-target-collapse", "loss", log(3), log(3)),
+    ("soft-target-collapse", "gradient of row 1", [0, 0, 0], [-2 / 3, 1 / 3, 1 / 3]),
+    ("one-token-text", None, 0.0, "ValueError"),
+    ("exp-overflow", None, "OverflowError", inf),
+    ("pad-is-eos", "labels of text 1", [1, 2, -100, -100, -100], [1, 2, 0, -100, -100]),
+    ("pad-is-eos", "labels of text 2", [1, 2, 3, 2, -100], [1, 2, 3, 2, 0]),
     # a list of two: log(1 + e^(0.3 - 1.5)); four ghosts of mass 1 stand in both normalisers
     (
         "listmle-padding",
@@ -60,6 +102,28 @@ EXPECTED = [
 ]
 
 
+# Built for a contract, likewise, by name.
+BUILT = [
+    ("infonce_overflow", "temperature 0.01", inf, log1p(exp(100))),
+    ("infonce_clamped_scores", "loss", log(2), (log1p(exp(8)) + log1p(exp(-8))) / 2),
+    ("infonce_last_row_dropped", None, log1p(exp(-4)), (log1p(exp(-4)) + log1p(exp(-12))) / 2),
+    ("infonce_positive_twice", None, log(2), 0.0),
+    ("infonce_mean_denominator", None, 0.0, log(2)),
+    ("infonce_offset_ignored", None, log1p(exp(20)), log1p(exp(-20))),
+    ("infonce_padded_negatives", None, log(2 + exp(-20)), log1p(exp(-20))),
+    ("mrl_mean_over_dims", None, (log(2) + log1p(exp(-1))) / 2, log(2) + log1p(exp(-1))),
+    ("mrl_norm_of_whole", None, (log1p(exp(-1.6)) + log1p(exp(-0.96))) / 2, log1p(exp(-2))),
+    ("mrl_scaled_scores", None, log1p(exp(-1)), log1p(exp(-2))),
+    ("token_clamped_labels", None, 2 * log(2), log(2)),
+    ("token_half_sum", None, inf, 90.0),
+    ("token_label_smoothing", None, log1p(exp(-20)) + 0.05 * 20, log1p(exp(-20))),
+    ("token_mean_of_texts", None, (4 + 1) / 2, (4 + 3) / 4),
+    ("token_quiet_softmax", "logits raised by 0", log(3), log(2)),
+    ("token_target_left_out", None, log(3), log(4)),
+    ("token_width_in_mean", None, log(2) / 2, log(2)),
+]
+
+
 def right_of(mistake):
     if not isinstance(mistake.right, str):
         return mistake.right
@@ -86,9 +150,11 @@ def test_every_case_has_an_example_that_shows_a_difference(case):
 @pytest.mark.parametrize(("case", "what", "wrong", "right"), EXPECTED, ids=[f"{row[0]}-{row[1]}" for row in EXPECTED])
 def test_the_numbers_are_those_of_the_formula(case, what, wrong, right):
     mistake = CASES[case]
-    assert shown(mistake, mistake.wrong, what) == pytest.approx(wrong, rel=1e-6, abs=1e-12)
-    if right is not None:
-        assert shown(mistake, right_of(mistake), what) == pytest.approx(right, rel=1e-6, abs=1e-12)
+    for function, value in ((mistake.wrong, wrong), (right_of(mistake), right)):
+        if isinstance(value, str):  # the name of an error
+            assert shown(mistake, function, what) == value
+        elif value is not None:
+            assert shown(mistake, function, what) == pytest.approx(value, rel=1e-6, abs=1e-12)
 
 
 def test_a_function_without_the_mistake_shows_other_numbers():
@@ -96,3 +162,23 @@ def test_a_function_without_the_mistake_shows_other_numbers():
     mistake = get("listmle_padding")
     mended = dataclasses.replace(mistake, wrong=losslab.losses.list_mle)
     assert shown(mended, mended.wrong, "width 6") != pytest.approx(EXPECTED[0][2], rel=1e-3)
+
+
+def test_a_gradient_that_belongs_to_other_dropout():
+    mistake = get("gradcache_equals_full")
+    wrong, right = (mistake.example.of(function) for function in (mistake.wrong, mistake.right))
+    measured, told = right.values()
+    assert told == pytest.approx(measured, rel=1e-6)
+    assert wrong["slope of the value, measured"] == pytest.approx(measured, rel=1e-6)
+    assert wrong["slope by the gradient"] != pytest.approx(measured, rel=0.1)
+
+
+def test_every_case_is_worked_out():
+    assert CASES.keys() == {row[0] for row in EXPECTED} | {"gradcache-equals-full"}
+
+
+@pytest.mark.parametrize(("name", "what", "wrong", "right"), BUILT, ids=[row[0] for row in BUILT])
+def test_what_was_built_shows_the_numbers_of_its_formula(name, what, wrong, right):
+    mistake = get(name)
+    assert shown(mistake, mistake.wrong, what) == pytest.approx(wrong, rel=1e-5, abs=1e-8)
+    assert shown(mistake, right_of(mistake), what) == pytest.approx(right, rel=1e-5, abs=1e-8)

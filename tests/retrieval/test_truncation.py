@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from losslab.retrieval import Interval, bootstrap_mean, fit, paired_bootstrap, truncation
+from losslab.retrieval import Interval, bootstrap_mean, evaluate, fit, paired_bootstrap, truncation
 from losslab.retrieval.truncation import Setting, outcome, sweep
 
 DIMS = (2, 5, 12)
@@ -185,3 +185,20 @@ def test_nothing_to_retain_is_named():
     found = sweep(queries, documents, [[23], [22]], [2], kinds=["prefix"])  # right documents far down
     with pytest.raises(ValueError, match="have a mean of 0 in a resampled set"):
         found.compare(resamples=10)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-22, 1e19, 1e25])
+def test_no_ranking_depends_on_the_scale(scale):
+    """Squares of such numbers are not in float32's range."""
+    queries, documents, relevant = corpus()
+    queries, documents = (torch.as_tensor(x).float() for x in (queries, documents))
+    kinds = ["prefix", "svd", "pca"]
+    one = sweep(queries, documents, relevant, [5, 2], kinds=kinds)
+    other = sweep(queries * scale, documents * scale, relevant, [5, 2], kinds=kinds)
+    assert other.values == pytest.approx(one.values)
+    assert other.full == pytest.approx(one.full)
+    assert evaluate(queries * scale, documents * scale, relevant)["nDCG@10"] == pytest.approx(
+        evaluate(queries, documents, relevant)["nDCG@10"]
+    )
+    lengths = fit("pca", documents * scale).reduce(documents * scale, 3).norm(dim=1)
+    assert lengths == pytest.approx(torch.ones(len(documents)), abs=1e-5)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import yaml
 
 from books import ROOT, small_book
 from losslab.mistakes import get
@@ -107,11 +108,31 @@ def test_a_phone_does_not_scroll_sideways(cases, reader, scheme):
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
 
 
-def test_a_link_to_no_entry_fails_the_build(tmp_path):
+PLANT = """\
+from dataclasses import replace
+
+from losslab.mistakes import MISTAKES
+
+MISTAKES["no_shift"] = replace(MISTAKES["no_shift"], example=None)
+
+
+def setup(app):
+    return {}
+"""
+
+
+def test_a_link_to_no_entry_and_a_case_without_numbers_fail_the_build(tmp_path):
     texts = {"book/casebook": PAGE, **CHAPTERS, "book/padding": STUB.format(entry="no-such-case")}
-    result = small_book(tmp_path, texts).build()
+    book = small_book(tmp_path, texts)
+    (tmp_path / "plant.py").write_text(PLANT, encoding="utf-8")
+    config = yaml.safe_load((tmp_path / "_config.yml").read_text(encoding="utf-8"))
+    config["sphinx"]["local_extensions"]["plant"] = str(tmp_path)
+    (tmp_path / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    result = book.build()
     assert result.code != 0
-    assert "no-such-case" in result.log
+    faults = result.log[result.log.index("not fit to publish") :]
+    assert "book/padding.md: the casebook has no entry 'no-such-case'" in faults
+    assert "losslab.mistakes.no_shift: it has the case 'no-shift' and no example" in faults
 
 
 def test_a_case_without_numbers_is_named():
@@ -119,3 +140,34 @@ def test_a_case_without_numbers_is_named():
         casebook.entry("no-shift", replace(get("no_shift"), example=None))
     with pytest.raises(casebook.CaseError, match="shows no difference"):
         casebook.entry("no-shift", replace(get("no_shift"), wrong=casebook._right(get("no_shift"))))
+    with pytest.raises(casebook.CaseError, match="its topic must be one of contrastive, .*, got 'cooking'"):
+        casebook.entry("no-shift", replace(get("no_shift"), topic="cooking"))
+    with pytest.raises(casebook.CaseError, match="it breaks 'shifts', and no token contract is called so"):
+        casebook.entry("no-shift", replace(get("no_shift"), breaks="shifts"))
+    with pytest.raises(casebook.CaseError, match="an entry 'no-shift' already"):
+        casebook.identify([get("no_shift")] * 2)
+
+
+def test_of_two_mistakes_with_one_case_the_second_goes_by_its_name():
+    anchors = casebook.identify([get("listmle_overflow"), get("listmle_epsilon")])
+    assert {anchor: mistake.name for anchor, mistake in anchors.items()} == {
+        "listmle-overflow": "listmle_overflow",
+        "listmle-epsilon": "listmle_epsilon",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (0.26328246733, "0.2633"),
+        (5.1528e-9, "5.153 × 10⁻⁹"),
+        ([-0.5, 2], "(−0.5, 2)"),
+        (780.9999999, "781"),
+        (-1.85e-17, "0"),
+        (float("-inf"), "−inf"),
+        (float("nan"), "nan"),
+        ("OverflowError", "OverflowError"),
+    ],
+)
+def test_numbers_as_a_reader_sees_them(value, written):
+    assert casebook.number(value) == written

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from losslab.contracts import oracles
+from losslab.contracts.adapters.token_losses import PerplexityMetric
 from losslab.contracts.contrastive import CONTRASTIVE
 from losslab.contracts.contrastive.subject import ContrastiveSubject
 from losslab.contracts.listwise import LISTWISE
@@ -141,6 +142,8 @@ def check(
     family = KINDS[kind]
     loss = find_loss(loss, kind=kind)
     declared = conventions_of(loss, kind, conventions)
+    if isinstance(loss, PerplexityMetric):
+        loss = loss.declared(declared)
     oracle = None if against is None else family.oracle(against)
     with one_thread():
         results = [

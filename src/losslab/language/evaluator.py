@@ -219,8 +219,16 @@ class Evaluator:
         counts: tuple[tuple[bool, ...], list[tuple[int, ...]]],
     ) -> None:
         """Add rows that have been found right."""
-        if ids is not None and len(ids) != len(nll):
-            raise ValueError(f"ids must hold one a row, {len(nll)}, got {len(ids)}")
+        if ids is not None and hasattr(ids, "tolist"):  # the numbers of a tensor or array: as objects, no two of them are the same text
+            ids = ids.tolist()
+        if ids is not None and (not isinstance(ids, Sequence) or isinstance(ids, str) or len(ids) != len(nll)):
+            got = len(ids) if isinstance(ids, Sequence) and not isinstance(ids, str) else repr(ids)
+            raise ValueError(f"ids must hold one a row, {len(nll)}, got {got}")
+        for row, key in enumerate(ids or ()):
+            try:
+                hash(key)
+            except TypeError:
+                raise ValueError(f"ids[{row}] must be hashable, a name or a number, got {key!r}") from None
         known, numbers = counts
         self._agree(known)
         sums, tokens = nll.sum(1).tolist(), counted.sum(1).tolist()

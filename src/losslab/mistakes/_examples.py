@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from losslab.mistakes._parts import own_costs
 from losslab.mistakes._record import Function
 
 
@@ -80,3 +81,16 @@ def costing(*texts: Sequence[float]) -> tuple[Tensor, Tensor]:
     rows = [[[-cost, math.log(-math.expm1(-cost))] for cost in text] for text in padded]
     labels = [[0] * (len(text) + 1) + [-100] * (width - len(text)) for text in texts]
     return tensor(rows), torch.tensor(labels)
+
+
+def nested(
+    wrap: Function,
+    *,
+    queries: list[list[float]],
+    documents: list[list[float]],
+    dims: list[int],
+    dtype: torch.dtype = torch.float64,
+) -> float:
+    """Value of InfoNCE of dot products at temperature 1, wrapped for these sizes: (B, d) twice."""
+    loss = wrap(lambda q, d: own_costs(q @ d.T).mean(), dims)
+    return float(loss(tensor(queries, dtype), tensor(documents, dtype)).item())

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
+from losslab.mistakes._examples import nested
 from losslab.mistakes._parts import as_served, weighted
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(
@@ -35,4 +36,9 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="matryoshka",
     met="built",
+    example=Example(
+        {"queries": [[0.6, 0.8], [0.8, -0.6]], "documents": [[0.6, 0.8], [0.8, -0.6]], "dims": [2, 1]},
+        nested,
+        unit="nats",
+    ),
 )

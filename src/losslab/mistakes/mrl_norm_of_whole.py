@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from losslab.mistakes._examples import nested
 from losslab.mistakes._parts import weighted, wide
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(
@@ -37,4 +38,10 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="matryoshka",
     met="built",
+    example=Example(
+        {"queries": [[1.0, 0.0], [-0.6, 0.8]], "documents": [[1.0, 0.0], [-0.6, 0.8]], "dims": [1]},
+        nested,
+        unit="nats",
+        note="By their first number the two pairs lie opposite to each other.",
+    ),
 )

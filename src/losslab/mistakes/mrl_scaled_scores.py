@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
+from losslab.mistakes._examples import nested
 from losslab.mistakes._parts import as_served, weighted
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Mistake
 
 
 def wrong(
@@ -37,4 +38,10 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="matryoshka",
     met="built",
+    example=Example(
+        {"queries": [[1.0, 0.0], [-0.6, 0.8]], "documents": [[1.0, 0.0], [-0.6, 0.8]], "dims": [1]},
+        nested,
+        unit="nats",
+        note="Half the size is given half the score.",
+    ),
 )

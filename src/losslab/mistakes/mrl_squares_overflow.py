@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor
 
+from losslab.mistakes._examples import nested
 from losslab.mistakes._parts import weighted, wide
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(
@@ -27,6 +29,11 @@ def wrong(
     return loss
 
 
+def show(wrap: Function, *, queries: list[list[float]], documents: list[list[float]], dims: list[int]) -> float:
+    """Loss of embeddings in float16."""
+    return nested(wrap, queries=queries, documents=documents, dims=dims, dtype=torch.float16)
+
+
 MISTAKE = Mistake(
     name="mrl_squares_overflow",
     kind="matryoshka",
@@ -39,4 +46,9 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="matryoshka",
     met="built",
+    example=Example(
+        {"queries": [[300.0, 0.0, 1.0]], "documents": [[300.0, 0.0, 1.0], [0.0, 300.0, 1.0]], "dims": [2]},
+        show,
+        unit="nats, in float16",
+    ),
 )

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from losslab.retrieval.exact_search import check_rows, score_chunks
+from losslab.retrieval.exact_search import check_rows, near_one, score_chunks
 from losslab.retrieval.judgements import Judgements, Relevant, check_ids, read_judgements, tie_order
 from losslab.retrieval.metrics import Floats, Ranks, check_metrics, check_ties, per_query
 
@@ -64,7 +64,7 @@ def evaluate(
     check_ids(query_ids, "query_ids", len(queries))
     judged = read_judgements(relevant, len(queries), len(documents), query_ids, document_ids)
     place = tie_places(document_ids, len(documents)).to(documents.device)
-    chunks = score_chunks(queries, documents, chunk_size)
+    chunks = score_chunks(near_one(queries), near_one(documents), chunk_size)
     ranks = join([ranks_of(scores, start, judged, place) for start, scores in chunks])
     return {metric: per_query(metric, ranks, judged, how) for metric in chosen}
 

@@ -91,6 +91,16 @@ def check_rows(
     return first.to(dtype), second.to(dtype)
 
 
+def near_one(rows: Tensor, *, each: bool = False) -> Tensor:
+    """Rows times a power of two that brings the largest entry, of all of them or of each, between 1/2 and 1.
+
+    A power of two rounds nothing, and no ranking depends on it; but squares and products of very large or very small
+    numbers are no numbers of the format.
+    """
+    largest = rows.abs().amax(1, keepdim=True) if each else rows.abs().amax()
+    return torch.ldexp(rows, -torch.frexp(largest).exponent.clamp(-120, 120))  # 2**±120 is in float32's range
+
+
 def check_embeddings(given: Tensor | NDArray[np.floating], name: str) -> Tensor:
     """One set of rows as a tensor, in its own type.
 

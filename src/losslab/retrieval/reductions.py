@@ -34,7 +34,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from losslab.retrieval.exact_search import check_embeddings
+from losslab.retrieval.exact_search import check_embeddings, near_one
 
 Kind = Literal["prefix", "random-dims", "random-rotation", "pca", "svd"]
 KINDS: tuple[Kind, ...] = ("prefix", "random-dims", "random-rotation", "pca", "svd")
@@ -94,7 +94,7 @@ class Reduction:
         """
         (dim,) = check_dims([dim], self.largest)
         kept = self.project(embeddings)[:, self.columns(dim)]
-        return torch.nn.functional.normalize(kept, dim=1) if renormalise else kept
+        return torch.nn.functional.normalize(near_one(kept, each=True), dim=1) if renormalise else kept
 
     def project(self, embeddings: Tensor | NDArray[np.floating]) -> Tensor:
         """All coordinates of embeddings (N, d), of which `columns` chooses; errors as for `reduce`."""

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from losslab.retrieval.bootstrap import Interval, intervals, resampled_means
 from losslab.retrieval.evaluation import join, ranks_of, tie_places
-from losslab.retrieval.exact_search import check_rows
+from losslab.retrieval.exact_search import check_rows, near_one
 from losslab.retrieval.judgements import Judgements, Relevant, check_ids, read_judgements
 from losslab.retrieval.metrics import Floats, Ranks, check_metrics, per_query
 from losslab.retrieval.reductions import DRAWN, FITTED, KINDS, Kind, Reduction, check_dims, fit
@@ -199,7 +199,7 @@ def sweep(
     (metric,) = check_metrics([metric])
     if not (kinds and centre and renormalise and seeds):
         raise ValueError("kinds, centre, renormalise and seeds must each hold something")
-    queries, documents = check_rows(queries, documents)
+    queries, documents = map(near_one, check_rows(queries, documents))
     check_ids(query_ids, "query_ids", len(queries))
     judged = read_judgements(relevant, len(queries), len(documents), query_ids, document_ids)
     run = _Run(queries, documents, judged, tie_places(document_ids, len(documents)).to(documents.device), metric)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -45,12 +46,22 @@ class CausalLMLoss:
 
 @dataclass(frozen=True)
 class PerplexityMetric:
-    """torchmetrics' perplexity, class or function; each call is a metric of its own, reset before it."""
+    """torchmetrics' perplexity, class or function; each call is a metric of its own, reset before it.
+
+    ``again`` makes it anew with another ``ignore_index``, unless its caller has said which.
+    """
 
     library_metric: Callable[..., Any]
     conventions: TokenConventions
     name: str
     options: dict[str, Any] = field(default_factory=dict)
+    again: Callable[[int], PerplexityMetric] | None = None
+
+    def declared(self, conventions: TokenConventions) -> PerplexityMetric:
+        """This metric, told to ignore the label that is declared to be no target."""
+        if self.again is None or conventions.ignore_index == self.conventions.ignore_index:
+            return self
+        return self.again(conventions.ignore_index)
 
     def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Perplexity of a batch. logits (B, T, V), labels (B, T), shifted beforehand."""
@@ -119,7 +130,9 @@ def token_library_loss(loss: Any, **options: Any) -> CausalLMLoss | PerplexityMe
         ``torch.nn.CrossEntropyLoss``, class or instance. An instance is copied.
     **options
         Its own arguments, such as ``ignore_index=-1``. Of transformers' loss, ``shift=False`` hands it the labels as
-        its ``shift_labels``.
+        its ``shift_labels``. torchmetrics' perplexity, class or function, ignores nothing unless told; left out, it is
+        told the declared ``ignore_index``, -100 by default, and its name says so. None leaves it as it is by itself,
+        and an instance stays as it was made.
 
     Raises
     ------
@@ -134,7 +147,24 @@ def token_library_loss(loss: Any, **options: Any) -> CausalLMLoss | PerplexityMe
         raise TypeError(
             f"loss must be transformers' {CAUSAL}, torchmetrics' Perplexity or torch's cross_entropy, got {loss!r}"
         )
-    if options and not isinstance(loss, type) and not hasattr(loss, "__code__"):
+    chosen = not _is_perplexity(loss) or "ignore_index" in options or not _can_be_told(loss)
+    return _wrapped(loss, options) if chosen else _told(loss, options, TokenConventions().ignore_index)
+
+
+def _can_be_told(loss: object) -> bool:
+    """Whether it is a class or a function, which take options, not an instance."""
+    return isinstance(loss, type) or hasattr(loss, "__code__")
+
+
+def _told(loss: Any, options: dict[str, Any], ignore_index: int) -> PerplexityMetric:  # noqa: ANN401
+    """A perplexity told what to ignore, by us and not by its caller, so that another declaration can change it."""
+    made = _wrapped(loss, options | {"ignore_index": ignore_index})
+    assert isinstance(made, PerplexityMetric)
+    return replace(made, again=partial(_told, loss, options))
+
+
+def _wrapped(loss: Any, options: dict[str, Any]) -> CausalLMLoss | PerplexityMetric | FlatCrossEntropy:  # noqa: ANN401
+    if options and not _can_be_told(loss):
         raise TypeError(f"options are for a class or a function; this is an instance, got {', '.join(options)}")
     name = getattr(loss, "__name__", type(loss).__name__)
     shown = ", ".join(f"{option}={value!r}" for option, value in options.items())
@@ -144,7 +174,7 @@ def token_library_loss(loss: Any, **options: Any) -> CausalLMLoss | PerplexityMe
     made: Any = loss
     if isinstance(loss, type):
         made, options = loss(**options), {}
-    elif not hasattr(loss, "__code__"):
+    elif not _can_be_told(loss):
         made = copy.deepcopy(loss)
     found = getattr(made, "ignore_index", options.get("ignore_index"))
     ignored = {} if found is None else {"ignore_index": found}

@@ -148,9 +148,10 @@ def scale(loss: MatryoshkaSubject, draw: Draw) -> None:
 
 SCALE = Contract(
     "scale",
-    "prefixes are renormalised",
+    "below the full size, lengths do not matter",
     "Below the full size, multiplying each vector by a number above 0 of its own changes neither the value nor, up to "
-    "that number, its gradient: whatever the base loss, prefixes are unit vectors.",
+    "that number, its gradient. A loss that normalises whole vectors before it cuts them keeps this, too: whether the "
+    "prefixes themselves are unit vectors is for the contract prefixes to say.",
     scale,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -102,6 +103,11 @@ class MatryoshkaSubject:
         """Whether its signature names weights."""
         return "weights" in self._parameters
 
+    @property
+    def _needs_weights(self) -> bool:
+        """Whether it cannot be called without."""
+        return self.takes_weights and self._parameters["weights"].default is inspect.Parameter.empty
+
     @cached_property
     def bases(self) -> list[Callable[[], Base | None]]:
         """What it can be asked with, simplest first. Each is made anew: a wrapper may leave its mark on one."""
@@ -117,7 +123,10 @@ class MatryoshkaSubject:
 
     def made(self, question: Question) -> Callable[[Tensor, Tensor], Any]:
         """``loss(queries, documents)`` about these sizes."""
-        given: dict[str, Any] = {} if question.weights is None else {"weights": list(question.weights)}
+        weights = question.weights
+        if weights is None and self._needs_weights:
+            weights = (1.0,) * len(question.dims)
+        given: dict[str, Any] = {} if weights is None else {"weights": list(weights)}
         if self.form == "plain":
             return functools.partial(self.loss, dims=list(question.dims), **given)
         try:
