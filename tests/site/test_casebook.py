@@ -140,7 +140,7 @@ def test_a_case_without_numbers_is_named():
         casebook.entry("no-shift", replace(get("no_shift"), example=None))
     with pytest.raises(casebook.CaseError, match="shows no difference"):
         casebook.entry("no-shift", replace(get("no_shift"), wrong=casebook._right(get("no_shift"))))
-    with pytest.raises(casebook.CaseError, match="its topic must be one of contrastive, .*, got 'cooking'"):
+    with pytest.raises(casebook.CaseError, match=r"its topic must be one of contrastive, .*, got 'cooking'"):
         casebook.entry("no-shift", replace(get("no_shift"), topic="cooking"))
     with pytest.raises(casebook.CaseError, match="it breaks 'shifts', and no token contract is called so"):
         casebook.entry("no-shift", replace(get("no_shift"), breaks="shifts"))
