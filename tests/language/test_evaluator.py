@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -345,7 +346,18 @@ BAD = {
     "ids": ((LOGITS, LABELS), {"ids": ["a"]}, r"ids must hold one a row, 2, got 1"),
     "one text": ((LOGITS, LABELS), {"texts": "ab"}, r"texts must hold one a row, 2, got one str"),
     "texts and counts": ((LOGITS, LABELS), {"texts": ["a", "b"], "n_bytes": [1, 1]}, r"give either texts or counts"),
-    "counts": ((LOGITS, LABELS), {"n_bytes": [1]}, r"n_bytes must hold one whole number a row, 2, got \[1\]"),
+    "counts": ((LOGITS, LABELS), {"n_bytes": [1]}, r"n_bytes must hold one whole number a row, 2, got 1: \[1\]"),
+    "a count": ((LOGITS, LABELS), {"n_bytes": 3}, r"n_bytes must hold one whole number a row, 2, got 3; write a list"),
+    "half a count": ((LOGITS, LABELS), {"n_bytes": [1, 1.5]}, r"n_bytes\[1\] must be a whole number of .*, got 1.5"),
+    "a negative count": (
+        (LOGITS, LABELS),
+        {"n_words": np.array([1, -1])},
+        r"n_words\[1\] must be .* at least 0, got -1",
+    ),
+    "a generator": ((LOGITS, LABELS), {"texts": (t for t in "ab")}, r"texts must hold one a row, 2, got <generator"),
+    "bytes": ((LOGITS, LABELS), {"texts": ["a", b"b"]}, r"texts\[1\] must be a str, got bytes; decode bytes first"),
+    "a list for an id": ((LOGITS, LABELS), {"texts": ["a", "b"], "ids": ["a", [2]]}, r"ids\[1\] must be hashable"),
+    "one id": ((LOGITS, LABELS), {"ids": 3}, r"ids must hold one a row, 2, got 3; write a list"),
     "no counts": ((LOGITS, LABELS), {}, r"n_bytes, n_characters, n_words must be given with every batch or with none"),
 }
 
@@ -424,5 +436,22 @@ def test_ids_are_looked_at_before_anything_is_added():
 def test_ids_may_be_a_tensor_of_numbers():
     logits, labels = torch.zeros(2, 5, 3), torch.zeros(2, 5, dtype=torch.long)
     found = Evaluator(tokenizer="t")
-    found.add(logits, labels, ids=torch.tensor([1, 1]))
+    for ids in (torch.tensor([1, 1]), np.array([1, 1]), [1, 1], list(torch.tensor([1, 1]))):
+        found.add(logits, labels, ids=ids)
     assert found.result().texts == 1
+
+
+@pytest.mark.parametrize("many", [np.array, torch.tensor, lambda counts: list(np.array(counts)), tuple])
+def test_counts_may_be_an_array_of_whole_numbers(many):
+    found = Evaluator(tokenizer="t", vocabulary=3)
+    found.add_nll(torch.ones(2, 4), n_bytes=many([3, 4]))
+    assert found.result().n_bytes == 7
+    assert type(found.result().n_bytes) is int
+
+
+def test_a_failing_call_of_add_nll_changes_nothing():
+    found = Evaluator(tokenizer="t", vocabulary=3)
+    with pytest.raises(ValueError, match=r"ids\[1\] must be hashable"):
+        found.add_nll(torch.ones(2, 4), ids=["a", {}], n_bytes=[1, 1])
+    found.add_nll(torch.ones(2, 4))
+    assert (found.result().tokens, found.result().texts, found.result().n_bytes) == (8, 2, None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +18,8 @@ from losslab.language.token_nll import each_nll
 
 #: Logits that are held in float64 at once: 34 MB.
 CELLS = 2**22
+#: Values of a list of the wrong length that a message repeats.
+SHOWN = 8
 
 
 @dataclass
@@ -218,13 +222,9 @@ class Evaluator:
         ids: Sequence[Hashable] | None,
         counts: tuple[tuple[bool, ...], list[tuple[int, ...]]],
     ) -> None:
-        """Add rows that have been found right."""
-        if ids is not None and hasattr(ids, "tolist"):  # the numbers of a tensor or array: as objects, no two of them are the same text
-            ids = ids.tolist()
-        if ids is not None and (not isinstance(ids, Sequence) or isinstance(ids, str) or len(ids) != len(nll)):
-            got = len(ids) if isinstance(ids, Sequence) and not isinstance(ids, str) else repr(ids)
-            raise ValueError(f"ids must hold one a row, {len(nll)}, got {got}")
-        for row, key in enumerate(ids or ()):
+        """Look at the last of what is given, and add the rows."""
+        keys = None if ids is None else _one_a_row("ids", ids, len(nll), "one")
+        for row, key in enumerate(keys or ()):
             try:
                 hash(key)
             except TypeError:
@@ -233,7 +233,7 @@ class Evaluator:
         self._agree(known)
         sums, tokens = nll.sum(1).tolist(), counted.sum(1).tolist()
         for row in range(len(nll)):
-            self._text(_Row() if ids is None else ids[row], sums[row], tokens[row], numbers[row])
+            self._text(_Row() if keys is None else keys[row], sums[row], tokens[row], numbers[row])
 
     def _text(self, key: Hashable, nll: float, tokens: int, counts: tuple[int, ...]) -> None:
         """Add a part of a text to it."""
@@ -252,17 +252,19 @@ class Evaluator:
         if texts is not None:
             if any(column is not None for column in given):
                 raise ValueError("texts are counted here; give either texts or counts")
-            if isinstance(texts, str) or len(texts) != size:
-                got = "one str" if isinstance(texts, str) else str(len(texts))
-                raise ValueError(f"texts must hold one a row, {size}, got {got}")
-            found = [units.count_text(text) for text in texts]
+            spelt = _one_a_row("texts", texts, size, "one")
+            for row, text in enumerate(spelt):
+                if not isinstance(text, str):
+                    raise ValueError(f"texts[{row}] must be a str, got {type(text).__name__}; decode bytes first")
+            found = [units.count_text(text) for text in spelt]
             return (True,) * 3, [(f.n_bytes, f.n_characters, f.n_words) for f in found]
         columns: list[list[int]] = []
         for name, column in zip(TEXT_UNITS.values(), given, strict=True):
-            values = [0] * size if column is None else list(column)
-            if len(values) != size or any(isinstance(v, bool) or not isinstance(v, int) or v < 0 for v in values):
-                raise ValueError(f"{name} must hold one whole number a row, {size}, got {column!r}")
-            columns.append(values)
+            values = [0] * size if column is None else _one_a_row(name, column, size, "one whole number")
+            for row, value in enumerate(values):
+                if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+                    raise ValueError(f"{name}[{row}] must be a whole number of at least 0, got {value!r}")
+            columns.append([int(value) for value in values])
         return tuple(column is not None for column in given), list(zip(*columns, strict=True))
 
     def _agree(self, known: tuple[bool, ...]) -> None:
@@ -275,6 +277,19 @@ class Evaluator:
 
 class _Row:
     """Key of a row that is a text of its own."""
+
+
+def _one_a_row(name: str, given: Any, size: int, what: str) -> list[Any]:  # noqa: ANN401
+    """What is given for each row, as a list; of tensors and arrays the plain numbers, as equal ones have one hash."""
+    if isinstance(given, (str, bytes)):
+        raise ValueError(f"{name} must hold {what} a row, {size}, got one {type(given).__name__}; write a list")
+    values = given.tolist() if hasattr(given, "tolist") else given
+    if not isinstance(values, Sequence):
+        raise ValueError(f"{name} must hold {what} a row, {size}, got {given!r}; write a list")
+    if len(values) != size:
+        shown = f": {values!r}" if len(values) <= SHOWN else ""
+        raise ValueError(f"{name} must hold {what} a row, {size}, got {len(values)}{shown}")
+    return [value.item() if isinstance(value, Tensor) and not value.ndim else value for value in values]
 
 
 def _in_float64(logits: Tensor, targets: Targets) -> Tensor:
