@@ -298,7 +298,8 @@ def _numbers(case: Entry) -> nodes.table:
     example = case.mistake.example
     several = len(case.rows) > 1 or (example is not None and case.rows[0][0] != example.what)
     unit = f", {example.unit}" if example and example.unit else ""
-    what = f"{example.what}{unit}" if several and example and unit else ""
+    told = several and example is not None and (unit or example.what != "loss")
+    what = f"{example.what}{unit}" if told and example else "quantity"
     rows = [(name if several else f"{name}{unit}", wrong, right) for name, wrong, right in case.rows]
     table = nodes.table(classes=["ll-case-numbers"])
     group = nodes.tgroup(cols=3)
