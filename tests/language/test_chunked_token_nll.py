@@ -255,3 +255,10 @@ def test_bad_input_is_named(case):
     change, message = BAD[case]
     with pytest.raises(ValueError, match=message):
         chunked_token_nll(**{"hidden": HIDDEN, "weight": WEIGHT, "labels": LABELS} | change)
+
+
+@pytest.mark.parametrize("flag", ["shift", "validate"])
+def test_a_word_is_neither_true_nor_false(flag):
+    hidden, weight, _, labels = layer()
+    with pytest.raises(ValueError, match=f"{flag} must be True or False, got 'no'"):
+        chunked_token_nll(hidden, weight, labels, **{flag: "no"})

@@ -357,6 +357,7 @@ BAD = {
     "a generator": ((LOGITS, LABELS), {"texts": (t for t in "ab")}, r"texts must hold one a row, 2, got <generator"),
     "bytes": ((LOGITS, LABELS), {"texts": ["a", b"b"]}, r"texts\[1\] must be a str, got bytes; decode bytes first"),
     "a list for an id": ((LOGITS, LABELS), {"texts": ["a", "b"], "ids": ["a", [2]]}, r"ids\[1\] must be hashable"),
+    "a word for shift": ((LOGITS, LABELS), {"shift": "no"}, r"shift must be True or False, got 'no'"),
     "one id": ((LOGITS, LABELS), {"ids": 3}, r"ids must hold one a row, 2, got 3; write a list"),
     "no counts": ((LOGITS, LABELS), {}, r"n_bytes, n_characters, n_words must be given with every batch or with none"),
 }

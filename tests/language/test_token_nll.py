@@ -326,6 +326,9 @@ BAD = {
     ),
     "reduction": ({"reduction": "average"}, r"reduction must be 'mean', 'sum' or 'none', got 'average'"),
     "ignore index": ({"ignore_index": None}, r"ignore_index must be a whole number, got None"),
+    "a word for shift": ({"shift": "no"}, r"shift must be True or False, got 'no'"),
+    "a word for validate": ({"validate": "no"}, r"validate must be True or False, got 'no'"),
+    "a number for shift": ({"shift": 0}, r"shift must be True or False, got 0"),
 }
 
 

@@ -46,9 +46,13 @@ def test_a_model_with_a_short_memory_scores_the_same_in_windows():
         ({"context": 1}, "context must be at least 2 tokens, one to read and one to predict, got 1"),
         ({"context": 4, "stride": 4}, "stride must lie from 1 to context - 1 = 3, got 4"),
         ({"context": 4, "stride": 0}, "stride must lie from 1 to context - 1 = 3, got 0"),
+        ({"context": 4.5}, "context must be a whole number, got 4.5"),
+        ({"context": 4, "stride": True}, "stride must be a whole number, got True"),
+        ({"context": 4, "tokens": "9"}, "tokens must be a whole number, got '9'"),
+        ({"context": None}, "context must be a whole number, got None"),
         ({"context": 4, "tokens": -1}, "tokens must not be negative, got -1"),
     ],
 )
 def test_bad_windows_are_named(options, message):
     with pytest.raises(ValueError, match=message):
-        list(windows(**{"tokens": 9} | options))
+        windows(**{"tokens": 9} | options)  # at once, not when they are gone through

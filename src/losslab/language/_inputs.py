@@ -45,6 +45,9 @@ def read_targets(
     A target counts where its label is not the ignore index and, given a mask, both it and the position that predicts it
     are real. Shapes and types are always checked; ``validate=False`` skips what has to look at values.
     """
+    for name, flag in (("shift", shift), ("validate", validate)):
+        if not isinstance(flag, bool):
+            raise ValueError(f"{name} must be True or False, got {flag!r}")
     if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
         raise ValueError(f"ignore_index must be a whole number, got {ignore_index!r}")
     if not isinstance(labels, Tensor) or labels.dtype not in INTEGERS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Integral
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,12 @@ def windows(tokens: int, *, context: int, stride: int | None = None) -> Iterator
     Raises
     ------
     ValueError
-        A number is out of its range.
+        A number is out of its range, or not whole.
     """
+    for name, number in (("tokens", tokens), ("context", context), ("stride", stride)):
+        whole = isinstance(number, Integral) and not isinstance(number, bool)
+        if not whole and not (name == "stride" and number is None):
+            raise ValueError(f"{name} must be a whole number, got {number!r}")
     if context < 2:
         raise ValueError(f"context must be at least 2 tokens, one to read and one to predict, got {context}")
     stride = context - 1 if stride is None else stride
@@ -44,6 +49,11 @@ def windows(tokens: int, *, context: int, stride: int | None = None) -> Iterator
         raise ValueError(f"stride must lie from 1 to context - 1 = {context - 1}, got {stride}")
     if tokens < 0:
         raise ValueError(f"tokens must not be negative, got {tokens}")
+    return _cut(int(tokens), int(context), int(stride))
+
+
+def _cut(tokens: int, context: int, stride: int) -> Iterator[Window]:
+    """The windows, of numbers that have been found right."""
     stop = min(context, tokens)
     scored = 1
     while scored < tokens:
