@@ -138,6 +138,32 @@ def test_numbers_whose_sum_is_too_large_are_still_finite():
     assert fit("prefix", large).reduce(large, 1, renormalise=False).tolist() == large[:, :1].tolist()
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e-22, 1e19, 1e25, 1e38])
+@pytest.mark.parametrize(("kind", "centre"), OPTIONS)
+def test_no_direction_depends_on_the_scale(kind, centre, scale):
+    """Squares of such numbers are not in float32's range, nor are sums of the largest."""
+    documents, queries = rows(dtype=torch.float32), rows(7, seed=1, dtype=torch.float32)
+    want = fit(kind, documents, centre=centre).reduce(queries, 5)
+    fitted = fit(kind, documents * scale, centre=centre)
+    assert torch.allclose(fitted.reduce(queries * scale, 5), want, atol=1e-5)
+    lengths = fitted.reduce(documents * scale, 5).double().norm(dim=1)
+    assert lengths.tolist() == pytest.approx([1] * DOCUMENTS, abs=1e-6)
+
+
+def test_float64_has_a_wider_range_still():
+    documents = rows()
+    for scale in (1e-200, 1e200, 1e307):
+        for kind in KINDS:
+            want = fit(kind, documents).reduce(documents, 5)
+            assert torch.allclose(fit(kind, documents * scale).reduce(documents * scale, 5), want, atol=1e-9)
+
+
+def test_coordinates_beyond_the_format_are_named():
+    large = torch.full((3, 2), 3e38) * torch.tensor([[1.0], [1.0], [-1.0]])
+    with pytest.raises(ValueError, match=r"embeddings has norms up to 4.24e\+38: .* beyond torch.float32; rescale"):
+        fit("prefix", large, centre=True).reduce(large, 2, renormalise=False)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("kind", KINDS)
 def test_number_formats(kind, dtype):
@@ -203,8 +229,8 @@ def test_the_guard_against_a_fit_on_queries_sees_one(monkeypatch):
     """Planted: a mean taken from whatever is reduced."""
 
     def own_mean(self, embeddings):
-        return (embeddings - embeddings.mean(0)) @ self.basis
+        return (embeddings - embeddings.mean(0)) @ self.basis, torch.ones(())
 
-    monkeypatch.setattr(module.Reduction, "project", own_mean)
+    monkeypatch.setattr(module.Reduction, "coordinates", own_mean)
     with pytest.raises(AssertionError):
         test_queries_have_no_part_in_the_fit()

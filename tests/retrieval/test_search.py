@@ -61,3 +61,21 @@ def test_k_must_be_a_whole_number_from_1(k):
 def test_bad_input_is_named(queries, documents, options, message):
     with pytest.raises(ValueError, match=message):
         search(queries, documents, 2, **options)
+
+
+@pytest.mark.parametrize("scale", [1e-38, 1e-30, 1e-22, 1e18])
+def test_a_ranking_does_not_depend_on_the_scale(scale):
+    """The smallest scores are no numbers of the format, and come back as 0."""
+    torch.manual_seed(0)
+    queries, documents = torch.randn(3, 16), torch.randn(50, 16)
+    want = search(queries, documents, 7)
+    scores, rows = search(queries * scale, documents * scale, 7)
+    assert torch.equal(rows, want[1])
+    assert torch.allclose(scores.double(), want[0].double() * scale**2, rtol=1e-5, atol=1e-43)
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e25, 1e38])
+def test_scores_beyond_the_format_are_named(scale):
+    with pytest.raises(ValueError, match=r"queries has norms up to 1.*documents up to 1.41e\+.*torch.float32; rescale"):
+        search(torch.eye(3)[:2] * scale, (torch.eye(3) + torch.eye(3).roll(1, 0)) * scale)
+    assert search(torch.eye(3) / scale, torch.eye(3) * scale, 1)[0].flatten().tolist() == pytest.approx([1, 1, 1])

@@ -200,5 +200,26 @@ def test_no_ranking_depends_on_the_scale(scale):
     assert evaluate(queries * scale, documents * scale, relevant)["nDCG@10"] == pytest.approx(
         evaluate(queries, documents, relevant)["nDCG@10"]
     )
-    lengths = fit("pca", documents * scale).reduce(documents * scale, 3).norm(dim=1)
-    assert lengths == pytest.approx(torch.ones(len(documents)), abs=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-22, 1e20, 1e25])
+def test_no_cosine_depends_on_the_length_of_one_row(scale):
+    queries, documents, relevant = (torch.as_tensor(x).float() if torch.is_tensor(x) else x for x in corpus())
+    options = {"kinds": ["prefix", "random-dims", "random-rotation"], "centre": [False], "renormalise": [True]}
+    one = sweep(queries, documents, relevant, DIMS, **options)
+    queries[::3] *= scale
+    documents[::2] *= scale
+    other = sweep(queries, documents, relevant, DIMS, **options)
+    assert other.values == pytest.approx(one.values)
+    assert other.full == pytest.approx(one.full)
+
+
+def test_the_mean_is_taken_from_queries_as_long_as_they_are():
+    """Queries and documents are on one scale, whichever of them is the longer."""
+    queries, documents, relevant = corpus()
+    for scale in (0.2, 3.0):
+        found = sweep(scale * queries, documents, relevant, [5], kinds=["prefix"], centre=[True])
+        for setting in found.settings:
+            fitted = fit("prefix", documents, centre=True)
+            asked, held = (fitted.reduce(each, 5, setting.renormalised) for each in (scale * queries, documents))
+            assert found.of(setting) == pytest.approx(evaluate(asked, held, relevant, "nDCG@10")["nDCG@10"])

@@ -64,7 +64,7 @@ def evaluate(
     check_ids(query_ids, "query_ids", len(queries))
     judged = read_judgements(relevant, len(queries), len(documents), query_ids, document_ids)
     place = tie_places(document_ids, len(documents)).to(documents.device)
-    chunks = score_chunks(near_one(queries), near_one(documents), chunk_size)
+    chunks = score_chunks(near_one(queries, each=True), near_one(documents), chunk_size)
     ranks = join([ranks_of(scores, start, judged, place) for start, scores in chunks])
     return {metric: per_query(metric, ranks, judged, how) for metric in chosen}
 

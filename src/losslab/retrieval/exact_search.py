@@ -38,21 +38,30 @@ def search(
     Returns
     -------
     scores : (Q, min(k, N)) floating
+        Those too small for their format are 0; the ranking is right even then.
     rows : (Q, min(k, N)) int64
 
     Raises
     ------
     ValueError
-        A shape or type is wrong, a row is not finite, there are no documents, ids disagree or repeat, or k < 1.
+        A shape or type is wrong, a row is not finite, there are no documents, ids disagree or repeat, k < 1, or a score
+        is too large for its format.
     """
     queries, documents = check_rows(queries, documents)
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise ValueError(f"k must be a whole number of at least 1, got {k!r}")
     order = torch.from_numpy(tie_order(document_ids, len(documents))).to(documents.device)
-    found = [
-        _best(scores, min(int(k), len(documents))) for _, scores in score_chunks(queries, documents[order], chunk_size)
-    ]
-    scores = torch.cat([each[0] for each in found])
+    asked, held = power_of_two(queries, each=True), power_of_two(documents)
+    chunks = score_chunks(queries / asked, documents[order] / held, chunk_size)
+    found = [_best(scores, min(int(k), len(documents))) for _, scores in chunks]
+    # float64 holds what lies between, and a power of two rounds nothing
+    scores = (torch.cat([each[0] for each in found]).double() * asked.double() * held.double()).to(queries.dtype)
+    if not scores.isfinite().all():
+        norms = [f"{_largest_norm(rows):.3g}" for rows in (queries, documents)]
+        raise ValueError(
+            f"queries has norms up to {norms[0]} and documents up to {norms[1]}: their scores are beyond "
+            f"{queries.dtype}; rescale the rows, to length 1 for cosines"
+        )
     return scores, order[torch.cat([each[1] for each in found])]
 
 
@@ -92,13 +101,22 @@ def check_rows(
 
 
 def near_one(rows: Tensor, *, each: bool = False) -> Tensor:
-    """Rows times a power of two that brings the largest entry, of all of them or of each, between 1/2 and 1.
+    """Rows over a power of two that brings the largest entry, of all of them or of each, to 1 or more, below 2.
 
-    A power of two rounds nothing, and no ranking depends on it; but squares and products of very large or very small
-    numbers are no numbers of the format.
+    That rounds nothing, and no ranking depends on it; but squares and products of very large or very small numbers are
+    no numbers of the format.
     """
+    return rows / power_of_two(rows, each=each)
+
+
+def power_of_two(rows: Tensor, *, each: bool = False) -> Tensor:
+    """Largest power of two up to the largest entry of all rows, (), or of each, (N, 1); 1 where all is 0."""
     largest = rows.abs().amax(1, keepdim=True) if each else rows.abs().amax()
-    return torch.ldexp(rows, -torch.frexp(largest).exponent.clamp(-120, 120))  # 2**±120 is in float32's range
+    return torch.where(largest > 0, largest / (2 * torch.frexp(largest).mantissa), 1)
+
+
+def _largest_norm(rows: Tensor) -> float:
+    return float(torch.linalg.vector_norm(rows.double(), dim=1).max())
 
 
 def check_embeddings(given: Tensor | NDArray[np.floating], name: str) -> Tensor:

@@ -34,7 +34,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from losslab.retrieval.exact_search import check_embeddings, near_one
+from losslab.retrieval.exact_search import check_embeddings, near_one, power_of_two
 
 Kind = Literal["prefix", "random-dims", "random-rotation", "pca", "svd"]
 KINDS: tuple[Kind, ...] = ("prefix", "random-dims", "random-rotation", "pca", "svd")
@@ -90,23 +90,42 @@ class Reduction:
         Raises
         ------
         ValueError
-            The width is not that of the documents it was fitted on, a row is not finite, or ``dim`` is out of range.
+            The width is not that of the documents it was fitted on, a row is not finite, ``dim`` is out of range, or a
+            coordinate that is not renormalised is too large for its format.
         """
         (dim,) = check_dims([dim], self.largest)
-        kept = self.project(embeddings)[:, self.columns(dim)]
-        return torch.nn.functional.normalize(near_one(kept, each=True), dim=1) if renormalise else kept
+        if not renormalise:
+            return self.project(embeddings)[:, self.columns(dim)]
+        kept = self.coordinates(embeddings)[0][:, self.columns(dim)]
+        return torch.nn.functional.normalize(near_one(kept, each=True), dim=1)
 
     def project(self, embeddings: Tensor | NDArray[np.floating]) -> Tensor:
         """All coordinates of embeddings (N, d), of which `columns` chooses; errors as for `reduce`."""
+        coordinates, unit = self.coordinates(embeddings)
+        found = coordinates * unit
+        if not found.isfinite().all():
+            largest = torch.linalg.vector_norm(torch.as_tensor(embeddings).double(), dim=1).max()
+            raise ValueError(
+                f"embeddings has norms up to {float(largest):.3g}: some coordinates are beyond {found.dtype}; "
+                "rescale the rows, or pass them in float64"
+            )
+        return found
+
+    def coordinates(self, embeddings: Tensor | NDArray[np.floating]) -> tuple[Tensor, Tensor]:
+        """The same over a power of two that is found in the rows and the mean, and that power, ()."""
         rows = check_embeddings(embeddings, "embeddings")
         if rows.shape[1] != self.width:
             raise ValueError(
                 f"embeddings have {rows.shape[1]} dimensions, but the documents of this reduction had {self.width}"
             )
         rows = rows.to(torch.promote_types(rows.dtype, torch.float32))
+        unit = power_of_two(rows)
         if self.mean is not None:
-            rows = rows - self.mean.to(rows)
-        return rows if self.basis is None else rows @ self.basis.to(rows)
+            unit = torch.maximum(unit, power_of_two(self.mean[None]).to(unit))
+        rows = rows / unit
+        if self.mean is not None:
+            rows = rows - (self.mean.to(rows.device) / unit).to(rows)
+        return (rows if self.basis is None else rows @ self.basis.to(rows)), unit
 
     def columns(self, dim: int) -> slice | Tensor:
         """Which coordinates of `project` make up ``dim`` dimensions: the first ones, or a random set."""
@@ -165,7 +184,7 @@ def fit(
         )
     if kind in FITTED and centre not in (None, kind == "pca"):
         raise ValueError(f"centre={centre} contradicts {kind}: PCA is centred, SVD is not; choose the other one")
-    mean = rows.double().mean(0) if centre or kind == "pca" else None
+    mean = _mean(rows) if centre or kind == "pca" else None
     basis = _basis(kind, rows, largest, seed)
     return Reduction(kind, width, largest, seed if kind in DRAWN else None, mean, basis)
 
@@ -187,6 +206,12 @@ def check_dims(dims: int | Sequence[int], largest: int) -> tuple[int, ...]:
     return tuple(sorted({int(size) for size in sizes}))
 
 
+def _mean(documents: Tensor) -> Tensor:
+    """Float64; no sum is larger than the format holds."""
+    unit = power_of_two(documents.double())
+    return (documents.double() / unit).mean(0) * unit
+
+
 def _basis(kind: Kind, documents: Tensor, largest: int, seed: int) -> Tensor | None:
     """Orthonormal columns, (d, largest) float64; None where coordinates stay as they are."""
     if kind in ("prefix", "random-dims"):
@@ -197,7 +222,7 @@ def _basis(kind: Kind, documents: Tensor, largest: int, seed: int) -> Tensor | N
         # the factorisation leaves signs open; with these the rotation is uniform, and the same everywhere
         columns = orthogonal * np.sign(np.diag(triangle))
         return torch.from_numpy(columns[:, :largest].copy()).to(documents.device)
-    components = _components(kind, documents.double().cpu().numpy(), largest)
+    components = _components(kind, near_one(documents.double()).cpu().numpy(), largest)
     strongest = components[np.arange(largest), np.abs(components).argmax(1)]
     return torch.from_numpy((components * np.sign(strongest)[:, None]).T.copy()).to(documents.device)
 

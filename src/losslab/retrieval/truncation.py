@@ -199,7 +199,7 @@ def sweep(
     (metric,) = check_metrics([metric])
     if not (kinds and centre and renormalise and seeds):
         raise ValueError("kinds, centre, renormalise and seeds must each hold something")
-    queries, documents = map(near_one, check_rows(queries, documents))
+    queries, documents = check_rows(queries, documents)
     check_ids(query_ids, "query_ids", len(queries))
     judged = read_judgements(relevant, len(queries), len(documents), query_ids, document_ids)
     run = _Run(queries, documents, judged, tie_places(document_ids, len(documents)).to(documents.device), metric)
@@ -210,7 +210,9 @@ def sweep(
             for seed, found in run.draws(kind, sizes, centred, seeds, renormalise):
                 for dim, renormalised, values in found:
                     columns[Setting(kind, centred, renormalised, dim, seed)] = values
-    ((_, _, full),) = run.nested(queries, documents, (documents.shape[1],), (True,))
+    ((_, _, full),) = run.nested(
+        near_one(queries, each=True), near_one(documents, each=True), (documents.shape[1],), (True,)
+    )
     return Sweep(metric, full, tuple(columns), np.stack(list(columns.values()), axis=1))
 
 
@@ -233,19 +235,27 @@ class _Run:
         """Each draw of one reduction and what it finds; one without a seed where nothing is drawn."""
         if kind == "random-dims":  # coordinates are the same for all draws
             fitted = fit(kind, self.documents, dims, centre=centred)
-            queries, documents = fitted.project(self.queries), fitted.project(self.documents).T.contiguous()
+            queries, documents = self.projected(fitted)
+            documents = documents.T.contiguous()
             for draw in seeds:
                 yield draw, self.apart(queries, documents, replace(fitted, seed=draw), dims, renormalise)
             return
         for seed in seeds if kind in DRAWN else (None,):
             fitted = fit(kind, self.documents, dims, centre=centred, seed=seed or 0)
-            queries, documents = fitted.project(self.queries), fitted.project(self.documents)
+            queries, documents = self.projected(fitted)
             yield seed, self.nested(queries, documents, dims, renormalise)
+
+    def projected(self, fitted: Reduction) -> tuple[Tensor, Tensor]:
+        """Coordinates of queries and documents, near 1 in size: neither's scale changes a ranking afterwards."""
+        return near_one(fitted.coordinates(self.queries)[0], each=True), near_one(fitted.coordinates(self.documents)[0])
 
     def nested(self, queries: Tensor, documents: Tensor, dims: tuple[int, ...], renormalise: Sequence[bool]) -> _Found:
         """Each size adds its own coordinates to the scores of the one before it."""
         squares = documents.square()
         lengths = torch.stack([squares[:, start:dim].sum(1) for start, dim in pairwise((0, *dims))]).cumsum(0).sqrt()
+        if (rows := _short(lengths)) is not None:
+            fine = documents[rows].double()
+            lengths[:, rows] = torch.stack([fine[:, :dim].norm(dim=1) for dim in dims]).to(lengths)
         ranks: dict[tuple[int, bool], list[Ranks]] = {(dim, each): [] for dim in dims for each in renormalise}
         for first in self.chunks():
             part = queries[first]
@@ -273,6 +283,9 @@ class _Run:
         for row, chosen in zip(among, choices, strict=True):
             row[chosen] = 1
         lengths = (among @ documents.square()).sqrt()
+        if (rows := _short(lengths)) is not None:
+            fine = documents[:, rows].double()
+            lengths[:, rows] = torch.stack([fine[chosen].norm(dim=0) for chosen in choices]).to(lengths)
         for dim, chosen, length in zip(dims, choices, lengths, strict=True):
             asked, kept = queries[:, chosen], documents[chosen]
             for each in renormalise:  # True comes last
@@ -293,6 +306,12 @@ def _product(first: Tensor, second: Tensor) -> Tensor:
     if first.device.type == "cpu":
         return torch.from_numpy(first.numpy() @ second.numpy())
     return first @ second
+
+
+def _short(lengths: Tensor) -> Tensor | None:
+    """Documents with a length, of (dims, N), whose square float32 does not hold exactly; None if there are none."""
+    rows = (lengths < 1e-12).any(0)
+    return rows if rows.any() else None
 
 
 def _not_zero(length: Tensor) -> Tensor:
