@@ -200,6 +200,11 @@ def broken(row):
         ),
         (lambda: fit("pca", rows(), centre=False), "centre=False contradicts pca: PCA is centred"),
         (lambda: fit("svd", rows(), centre=True), "centre=True contradicts svd"),
+        (
+            lambda: fit("pca", rows(1).expand(20, 12), 4),
+            "documents must differ for pca, but all 20 are the same row",
+        ),
+        (lambda: fit("svd", torch.zeros(20, 12), 4), "documents must not all be zero for svd, but all 20 are"),
         (lambda: fit("PCA", rows()), "kind must be one of prefix, .* got 'PCA'"),
         (lambda: fit("pca", rows(), 4).reduce(rows(), 5), "from 1 to 4, got 5"),
         (lambda: fit("prefix", rows()).reduce(rows(), 0), "from 1 to 12, got 0"),

@@ -162,7 +162,8 @@ def fit(
     ------
     ValueError
         The kind is unknown; there are no documents, or one is not finite (the first is named); a size is below 1,
-        above d, or for PCA and SVD above the number of documents; PCA is to be uncentred or SVD centred.
+        above d, or for PCA and SVD above the number of documents; PCA is to be uncentred or SVD centred; documents have
+        no axis, all of them equal (PCA) or zero (SVD).
     ImportError
         PCA or SVD is wanted and scikit-learn is not installed.
 
@@ -184,6 +185,15 @@ def fit(
         )
     if kind in FITTED and centre not in (None, kind == "pca"):
         raise ValueError(f"centre={centre} contradicts {kind}: PCA is centred, SVD is not; choose the other one")
+    if kind == "pca" and bool((rows == rows[0]).all()):
+        raise ValueError(
+            f"documents must differ for pca, but all {count} are the same row, so no axis has variance; "
+            "pass documents that differ, or choose another kind"
+        )
+    if kind == "svd" and not rows.any():
+        raise ValueError(
+            f"documents must not all be zero for svd, but all {count} are; pass documents that are not, or another kind"
+        )
     mean = _mean(rows) if centre or kind == "pca" else None
     basis = _basis(kind, rows, largest, seed)
     return Reduction(kind, width, largest, seed if kind in DRAWN else None, mean, basis)
