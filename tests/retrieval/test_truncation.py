@@ -130,6 +130,16 @@ def test_only_what_is_asked_is_measured():
     )
 
 
+def test_one_alone_needs_no_sequence():
+    found = sweep(*corpus(), [5], kinds="random-dims", centre=True, renormalise=False, seeds=3)
+    assert found.settings == (Setting("random-dims", True, False, 5, 3),)
+
+
+def test_what_is_no_setting_is_named(swept):
+    with pytest.raises(TypeError, match="setting must be a Setting, got 'prefix'; pass one of settings"):
+        swept.of("prefix")
+
+
 def test_judgements_by_id():
     queries, documents, relevant = corpus()
     query_ids, document_ids = [f"q{i}" for i in range(40)], [f"d{i}" for i in range(90)]
@@ -170,7 +180,20 @@ def spoilt():
         (lambda: sweep(*spoilt(), [2]), "documents has 2 rows that are not finite, the first is row 4"),
         (lambda: sweep(corpus()[0], torch.empty(0, 12), [], [2]), "documents is empty"),
         (lambda: sweep(corpus()[0][:, :8], *corpus()[1:], [2]), "queries have width 8 but documents have width 12"),
-        (lambda: sweep(*corpus(), [2], kinds=[]), "must each hold something"),
+        (lambda: sweep(corpus()[0].tolist(), *corpus()[1:], [2]), "queries must be floating-point rows .* got list"),
+        (lambda: sweep(corpus()[0], "rows", [], [2]), "documents must be floating-point rows .* got str"),
+        (lambda: sweep(corpus()[0], torch.ones(12), [], [2]), r"documents must be .* shape \(12,\)"),
+        (lambda: sweep(*corpus(), None), "a dimension must be a whole number from 1 to 12, got None"),
+        (lambda: sweep(*corpus(), [2], kinds=[]), r"kinds must hold something, got \[\]"),
+        (lambda: sweep(*corpus(), [2], kinds=3), "kinds must be one of prefix, .* got 3"),
+        (lambda: sweep(*corpus(), [2], kinds=["prefix", "p"]), "each of kinds must be one of prefix, .* got 'p'"),
+        (lambda: sweep(*corpus(), [2], centre="yes"), "centre must be True or False, got 'yes'"),
+        (lambda: sweep(*corpus(), [2], centre=[None]), "each of centre must be True or False, got None"),
+        (lambda: sweep(*corpus(), [2], renormalise=1), "renormalise must be True or False, got 1"),
+        (lambda: sweep(*corpus(), [2], seeds=(None,)), "each of seeds must be a whole number .* got None"),
+        (lambda: sweep(*corpus(), [2], seeds=-1), "seeds must be a whole number of at least 0, got -1"),
+        (lambda: sweep(*corpus(), [2], seeds="a"), "seeds must be a whole number of at least 0, got 'a'"),
+        (lambda: sweep(*corpus(), [2], seeds=[0, 1.5]), "each of seeds must be a whole number .* got 1.5"),
         (lambda: sweep(*corpus(), [2], metric="accuracy"), "a metric must be"),
     ],
 )

@@ -91,10 +91,10 @@ class Reduction:
         ------
         ValueError
             The width is not that of the documents it was fitted on, a row is not finite, ``dim`` is out of range, or a
-            coordinate that is not renormalised is too large for its format.
+            coordinate that is not renormalised is too large for its format; or ``renormalise`` is no bool.
         """
         (dim,) = check_dims([dim], self.largest)
-        if not renormalise:
+        if not check_flag(renormalise, "renormalise"):
             return self.project(embeddings)[:, self.columns(dim)]
         kept = self.coordinates(embeddings)[0][:, self.columns(dim)]
         return torch.nn.functional.normalize(near_one(kept, each=True), dim=1)
@@ -163,7 +163,7 @@ def fit(
     ValueError
         The kind is unknown; there are no documents, or one is not finite (the first is named); a size is below 1,
         above d, or for PCA and SVD above the number of documents; PCA is to be uncentred or SVD centred; documents have
-        no axis, all of them equal (PCA) or zero (SVD).
+        no axis, all of them equal (PCA) or zero (SVD); ``centre`` is no bool, or ``seed`` no whole number from 0.
     ImportError
         PCA or SVD is wanted and scikit-learn is not installed.
 
@@ -173,8 +173,10 @@ def fit(
     >>> fit("prefix", documents).reduce(documents, 2)[2]
     tensor([0.7071, 0.7071])
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    check_kind(kind, "kind")
+    if centre is not None:
+        centre = check_flag(centre, "centre", "True, False or None")
+    seed = check_seed(seed, "seed")
     rows = check_embeddings(documents, "documents")
     count, width = rows.shape
     largest = check_dims(width if dims is None else dims, width)[-1]
@@ -214,6 +216,28 @@ def check_dims(dims: int | Sequence[int], largest: int) -> tuple[int, ...]:
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 1 <= size <= largest:
             raise ValueError(f"a dimension must be a whole number from 1 to {largest}, got {size!r}")
     return tuple(sorted({int(size) for size in sizes}))
+
+
+def check_kind(kind: object, name: str) -> Kind:
+    """Return the kind if it is one of `KINDS`; ``name`` is what the message of the ValueError calls it."""
+    for known in KINDS:
+        if isinstance(kind, str) and kind == known:
+            return known
+    raise ValueError(f"{name} must be one of {', '.join(KINDS)}, got {kind!r}")
+
+
+def check_flag(flag: object, name: str, choices: str = "True or False") -> bool:
+    """Return the flag if it is a bool; ``name`` is what the message of the ValueError calls it."""
+    if not isinstance(flag, (bool, np.bool_)):
+        raise ValueError(f"{name} must be {choices}, got {flag!r}")
+    return bool(flag)
+
+
+def check_seed(seed: object, name: str) -> int:
+    """Return the seed if it is a whole number from 0; ``name`` is what the message of the ValueError calls it."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"{name} must be a whole number of at least 0, got {seed!r}")
+    return int(seed)
 
 
 def _mean(documents: Tensor) -> Tensor:

@@ -6,10 +6,10 @@ All intervals come from one set of resampled queries: how often each query was d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import torch
@@ -21,9 +21,21 @@ from losslab.retrieval.evaluation import join, ranks_of, tie_places
 from losslab.retrieval.exact_search import check_rows, near_one
 from losslab.retrieval.judgements import Judgements, Relevant, check_ids, read_judgements
 from losslab.retrieval.metrics import Floats, Ranks, check_metrics, per_query
-from losslab.retrieval.reductions import DRAWN, FITTED, KINDS, Kind, Reduction, check_dims, fit
+from losslab.retrieval.reductions import (
+    DRAWN,
+    FITTED,
+    KINDS,
+    Kind,
+    Reduction,
+    check_dims,
+    check_flag,
+    check_kind,
+    check_seed,
+    fit,
+)
 
 CHUNK_BYTES = 3 << 20  # of scores held at a time: what stays in a processor's cache is gone through again at no cost
+_T = TypeVar("_T")
 Outcome = Literal["win", "tie", "loss"]
 Measure = Literal["mean", "over prefix", "over random dims", "over PCA", "over not renormalised", "retention"]
 
@@ -102,9 +114,15 @@ class Sweep:
 
         Raises
         ------
+        TypeError
+            It is no `Setting`.
         ValueError
             It was not measured.
         """
+        if not isinstance(setting, Setting):
+            raise TypeError(
+                f"setting must be a Setting, got {setting!r}; pass one of settings, or Setting(kind, centred, ...)"
+            )
         drawn = setting.kind in DRAWN and setting.seed is None
         columns = [
             at
@@ -163,10 +181,10 @@ def sweep(
     relevant: Relevant,
     dims: Sequence[int],
     *,
-    kinds: Sequence[Kind] = KINDS,
-    centre: Sequence[bool] = (False, True),
-    renormalise: Sequence[bool] = (True, False),
-    seeds: Sequence[int] = (0, 1, 2, 3, 4),
+    kinds: Kind | Sequence[Kind] = KINDS,
+    centre: bool | Sequence[bool] = (False, True),
+    renormalise: bool | Sequence[bool] = (True, False),
+    seeds: int | Sequence[int] = (0, 1, 2, 3, 4),
     metric: str = "nDCG@10",
     query_ids: Sequence[str] | None = None,
     document_ids: Sequence[str] | None = None,
@@ -180,7 +198,7 @@ def sweep(
     dims
         Sizes, each from 1 to d.
     kinds
-        Reductions, fitted on the documents.
+        Reductions, fitted on the documents. Here and in the next three, one alone needs no sequence.
     centre
         False, True or both, for the kinds that leave the choice; PCA is always centred, SVD never.
     renormalise
@@ -194,20 +212,22 @@ def sweep(
     ------
     ValueError
         As for `evaluate` (a query without a right document, judgements with other ids, rows that are not finite) and
-        for `fit` (a size out of range, fewer documents than components); or nothing is asked for.
+        for `fit` (a size out of range, fewer documents than components); or ``kinds``, ``centre``, ``renormalise`` or
+        ``seeds`` is empty or holds what is no kind, bool or whole number from 0.
     """
     (metric,) = check_metrics([metric])
-    if not (kinds and centre and renormalise and seeds):
-        raise ValueError("kinds, centre, renormalise and seeds must each hold something")
+    chosen = _each(kinds, "kinds", check_kind)
+    centrings, scalings = _each(centre, "centre", check_flag), sorted(_each(renormalise, "renormalise", check_flag))
+    draws = _each(seeds, "seeds", check_seed)
     queries, documents = check_rows(queries, documents)
     check_ids(query_ids, "query_ids", len(queries))
     judged = read_judgements(relevant, len(queries), len(documents), query_ids, document_ids)
     run = _Run(queries, documents, judged, tie_places(document_ids, len(documents)).to(documents.device), metric)
     columns: dict[Setting, Floats] = {}
-    sizes, renormalise = check_dims(dims, documents.shape[1]), sorted(set(renormalise))
-    for kind in kinds:
-        for centred in dict.fromkeys(kind == "pca" if kind in FITTED else each for each in centre):
-            for seed, found in run.draws(kind, sizes, centred, seeds, renormalise):
+    sizes = check_dims(dims, documents.shape[1])
+    for kind in chosen:
+        for centred in dict.fromkeys(kind == "pca" if kind in FITTED else each for each in centrings):
+            for seed, found in run.draws(kind, sizes, centred, draws, scalings):
                 for dim, renormalised, values in found:
                     columns[Setting(kind, centred, renormalised, dim, seed)] = values
     ((_, _, full),) = run.nested(
@@ -299,6 +319,15 @@ class _Run:
         """Queries whose scores are held at one time."""
         size = max(1, CHUNK_BYTES // (len(self.documents) * self.documents.element_size()))
         return [slice(start, start + size) for start in range(0, len(self.queries), size)]
+
+
+def _each(given: object, name: str, check: Callable[[object, str], _T]) -> list[_T]:
+    """What was given, checked and each once: one of it or a sequence."""
+    alone = isinstance(given, (str, bytes)) or not isinstance(given, Iterable)
+    found = [given] if alone else list(given)  # type: ignore[call-overload]
+    if not found:
+        raise ValueError(f"{name} must hold something, got {given!r}; leave it out for the default")
+    return list(dict.fromkeys(check(one, name if alone else f"each of {name}") for one in found))
 
 
 def _product(first: Tensor, second: Tensor) -> Tensor:
