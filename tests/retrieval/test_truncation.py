@@ -202,12 +202,22 @@ def test_bad_input_is_named(call, message):
         call()
 
 
-def test_nothing_to_retain_is_named():
+def test_where_there_is_nothing_to_retain_all_else_is_said():
     queries = torch.eye(4, dtype=torch.float64)[:2]
     documents = torch.eye(4, dtype=torch.float64).repeat_interleave(6, 0)
-    found = sweep(queries, documents, [[23], [22]], [2], kinds=["prefix"])  # right documents far down
-    with pytest.raises(ValueError, match="have a mean of 0 in a resampled set"):
-        found.compare(resamples=10)
+    for right in ([[23], [22]], [[23], [11]]):  # far down for both queries, then for one: 0 in some resampled sets
+        found = sweep(queries, documents, right, [2], kinds=["prefix", "random-dims"], centre=False)
+        said = found.compare(resamples=50)
+        assert {each.measure for each in said} == {
+            "mean",
+            "over prefix",
+            "over random dims",
+            "over not renormalised",
+        }
+        for each in said:
+            if each.measure == "mean":
+                want = bootstrap_mean(found.of(each.setting), resamples=50)
+                assert (each.interval.lo, each.interval.hi) == pytest.approx((want.lo, want.hi), abs=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-22, 1e19, 1e25])

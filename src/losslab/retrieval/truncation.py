@@ -74,7 +74,8 @@ class Comparison:
     measure
         "mean" of the metric over queries; the paired difference "over prefix", "over random dims" (mean over draws),
         neither of them centred and both of the same size and as (un)normalised, "over PCA" likewise (of SVD alone), or
-        "over not renormalised"; or "retention", the ratio of the mean to that of the whole embeddings.
+        "over not renormalised"; or "retention", the ratio of the mean to that of the whole embeddings (see
+        `Sweep.compare` for when it is left out).
     interval
         Of that number.
     """
@@ -136,17 +137,14 @@ class Sweep:
     def compare(self, *, resamples: int = 2000, level: float = 0.95, seed: int = 0) -> list[Comparison]:
         """Every setting (draws averaged) with all that can be said of it; keywords as for `paired_bootstrap`.
 
-        Raises
-        ------
-        ValueError
-            The whole embeddings find nothing, so that there is nothing to retain.
+        Retention is left out where the whole embeddings have a mean of 0, on all queries or in a resampled set: there
+        is nothing to retain, and so nothing to divide by. All else is said as ever.
         """
         settings = list(dict.fromkeys(replace(each, seed=None) for each in self.settings))
         place = {setting: column for column, setting in enumerate(settings, start=1)}
         values = np.stack([self.full, *(self.of(setting) for setting in settings)], axis=1)
         means, estimates = resampled_means(values, resamples, level, seed), values.mean(0)
-        if not means[:, 0].all():
-            raise ValueError("the whole embeddings have a mean of 0 in a resampled set; retention would divide by it")
+        retains = bool(means[:, 0].all())
         said: list[tuple[Setting, Measure, int, int | None]] = []
         for setting, column in place.items():
             plain = replace(setting, centred=False)
@@ -156,7 +154,9 @@ class Sweep:
                 "over PCA": replace(setting, kind="pca", centred=True) if setting.kind == "svd" else None,
                 "over not renormalised": replace(setting, renormalised=False) if setting.renormalised else None,
             }
-            said += [(setting, "mean", column, None), (setting, "retention", column, 0)]
+            said.append((setting, "mean", column, None))
+            if retains:
+                said.append((setting, "retention", column, 0))
             said += [
                 (setting, measure, column, place[other])
                 for measure, other in others.items()
