@@ -50,8 +50,15 @@ def test_a_symptom_in_plain_words_finds_its_entries(page):
     assert "log-of-softmax" in found
     assert 0 < len(found) < len(everything) / 2
     assert count(page).startswith(f"{len(found)} of {len(everything)} entries.")
+    page.fill("#ll-cases-words", "inf")
+    assert {"listmle-overflow", "log-of-softmax", "exp-overflow"} <= set(left(page))
+    assert "infonce-symmetric" not in left(page)  # InfoNCE is no number
     page.fill("#ll-cases-words", "my loss is suddenly nan")
-    assert 0 < len(left(page)) < len(everything)
+    found = left(page)
+    assert {"listmle-nan-gradient", "plistmle-one-document", "token-zero-times-inf"} <= set(found)
+    assert len(found) < len(everything) / 4
+    assert all("nan" in page.locator(f"#{one}").inner_text().lower() for one in found)
+    assert count(page) == f"{len(found)} of {len(everything)} entries. No entry has “suddenly”; left out."
     page.fill("#ll-cases-words", "zebra")
     assert left(page) == []
     assert "No entry has “zebra”." in count(page)
@@ -88,6 +95,22 @@ def test_a_link_shows_its_entry_whatever_was_sought(page):
     assert page.evaluate("Math.abs(document.getElementById('no-shift').getBoundingClientRect().top) < innerHeight")
 
 
+def test_an_address_leads_to_its_entry(cases, reader):
+    one = reader(viewport={"width": 390, "height": 800})
+    page = one.open(cases.address + "perplexity.html")
+    page.locator("article a[href='casebook.html#no-shift']").click()
+    page.wait_for_url("**/casebook.html#no-shift")
+    page.wait_for_function("document.querySelector('#ll-cases-left').textContent.startsWith('All')")
+    assert 0 <= page.evaluate("document.getElementById('no-shift').getBoundingClientRect().top") < 400
+    page.select_option("#ll-cases-topic", "matryoshka")
+    assert "no-shift" not in left(page)
+    page.go_back()
+    page.go_forward()
+    page.wait_for_timeout(100)
+    assert page.locator("#no-shift").is_visible()
+    assert one.errors == []
+
+
 def test_chapters_link_to_an_entry(cases):
     html = cases.read("book/perplexity.html")
     assert 'href="casebook.html#no-shift"' in html
@@ -97,15 +120,19 @@ def test_without_javascript_everything_stands_there(cases, reader):
     one = reader(java_script_enabled=False)
     page = one.open(cases.address + "casebook.html")
     assert page.locator("section.ll-case").count() > 60
-    assert page.locator("section.ll-case").last.is_visible()
+    assert all(entry.is_visible() for entry in page.locator("section.ll-case").all())
     assert not page.locator("form.ll-cases").is_visible()
+    assert one.errors == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_does_not_scroll_sideways(cases, reader, scheme):
     one = reader(viewport={"width": 390, "height": 800}, color_scheme=scheme)
     page = one.open(cases.address + "casebook.html")
+    for details in page.locator(".ll-case-code").all():
+        details.evaluate("(e) => { e.open = true; }")
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    assert one.errors == []
 
 
 PLANT = """\

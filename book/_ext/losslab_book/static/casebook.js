@@ -16,9 +16,9 @@
     copy.querySelector(".ll-case-code")?.remove();
     return [...new Set(telling(`${copy.textContent} ${one.id}`))];
   });
-  // A beginning is enough ("overf"), and so is a word with another ending ("overflows", "nans").
+  // A beginning is enough ("overf"), and so is a word with another ending ("overflows", "nans"); "inf" is no InfoNCE.
   const alike = (word, sought) =>
-    word.startsWith(sought) || (word.length > 2 && sought.length - word.length < 4 && sought.startsWith(word));
+    (word.startsWith(sought) && !(sought === "inf" && word.startsWith("info"))) || (word.length > 2 && sought.length - word.length < 4 && sought.startsWith(word));
   const has = (i, sought) => texts[i].some((word) => alike(word, sought));
   const lines = new Map(cases.map((one) => [one, document.querySelectorAll(`.page-toc li:has(> a[href="#${CSS.escape(one.id)}"])`)]));
   const parts = [...new Set(cases.map((one) => one.parentElement))];
