@@ -17,18 +17,15 @@ def committed():
     return read(MEASURED)[0]
 
 
-# all documents alike have no variance to share out, which scikit-learn divides by
-pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered in divide:RuntimeWarning")
-
 
 @pytest.fixture
 def texts():
-    """Thirty documents with the same ten letters first; what a query asks for comes after them."""
+    """Thirty documents whose first ten letters say nothing; what a query asks for comes after them."""
     random = np.random.default_rng(0)
     tails = [" ".join(random.choice(list("klmnopqrstuvwxyz"), 6)) for _ in range(30)]
-    return Texts(
-        "letters", tails, [f"a b c d e f g h i j {tail}" for tail in tails], [np.array([i]) for i in range(30)]
-    )
+    # the first letter differs, as documents all alike have no axis to be reduced to
+    documents = [f"{random.choice(list('abcde'))} b c d e f g h i j {tail}" for tail in tails]
+    return Texts("letters", tails, documents, [np.array([i]) for i in range(30)])
 
 
 @pytest.fixture
@@ -47,12 +44,12 @@ def value(table, length, metric, **conditions):
 
 
 def test_what_is_not_read_is_not_found(rows):
-    # one token a letter and two special ones: 18 in a document, of which 8 tokens are all the same six letters
+    # one token a letter and two special ones: 18 in a document, of which 8 tokens are six letters that say nothing
     assert value(rows, 8, "cut off") == 1
     assert value(rows, 32, "cut off") == 0
     assert (value(rows, 8, "tokens read"), value(rows, 32, "tokens read")) == (8, 18)
-    # all documents read alike: every one is tied with the others, and whichever order decides finds few
-    assert value(rows, 8, "ndcg@10") < 0.2
+    # an order that knows nothing of the query: 0.15 on average over orders
+    assert value(rows, 8, "ndcg@10") < 0.3
     assert value(rows, 32, "ndcg@10") > 0.5
     drop = value(rows, 8, "ndcg@10") - value(rows, 32, "ndcg@10")
     assert value(rows, 8, "ndcg@10 over 32") == pytest.approx(drop, abs=2e-6)

@@ -104,9 +104,10 @@ def test_an_address_leads_to_its_entry(cases, reader):
     assert 0 <= page.evaluate("document.getElementById('no-shift').getBoundingClientRect().top") < 400
     page.select_option("#ll-cases-topic", "matryoshka")
     assert "no-shift" not in left(page)
-    page.go_back()
-    page.go_forward()
-    page.wait_for_timeout(100)
+    for move in (page.go_back, page.go_forward):
+        page.wait_for_load_state("networkidle")  # who leaves earlier breaks off what is still on its way
+        move()
+    page.wait_for_load_state("networkidle")
     assert page.locator("#no-shift").is_visible()
     assert one.errors == []
 
