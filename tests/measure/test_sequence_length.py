@@ -17,7 +17,6 @@ def committed():
     return read(MEASURED)[0]
 
 
-
 @pytest.fixture
 def texts():
     """Thirty documents whose first ten letters say nothing; what a query asks for comes after them."""
