@@ -1,0 +1,30 @@
+"""Marking what students hand in: their code runs alone in a sandbox, and what it gives is compared out here.
+
+`lab` says what a lab is and what its items are worth; `tasks` has the hidden tests an item can have; `submissions`
+reads what was handed in; `sandbox` runs it, with `inside` as the program in there and `remote` as the line to it;
+`marking` puts it together for one submission.
+"""
+
+from losslab.grading.lab import GraderError, Item, Lab, LabError, find_lab, load_lab
+from losslab.grading.marking import Feedback, ItemMark, Mark, mark, self_test
+from losslab.grading.sandbox import IsolationMissingError, Limits
+from losslab.grading.tasks import Promises, Raises, Values
+
+__all__ = [
+    "Feedback",
+    "GraderError",
+    "IsolationMissingError",
+    "Item",
+    "ItemMark",
+    "Lab",
+    "LabError",
+    "Limits",
+    "Mark",
+    "Promises",
+    "Raises",
+    "Values",
+    "find_lab",
+    "load_lab",
+    "mark",
+    "self_test",
+]

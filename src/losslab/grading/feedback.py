@@ -1,0 +1,200 @@
+"""Pages: what a student reads about their work, and what the instructor reads about all of it.
+
+A page is one file without scripts, in the reader's colours; whatever a student wrote is text in it and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from losslab.grading.batch import Batch, Record
+    from losslab.grading.lab import Item, Lab
+    from losslab.grading.marking import ItemMark
+
+LOG_LIMIT = 4000  # characters of a student's own output that are shown
+
+STYLE = """
+:root { color-scheme: light dark; --text: light-dark(#1b1f24, #e6e8eb); --soft: light-dark(#57606a, #a5adb6);
+  --page: light-dark(#ffffff, #14171b); --box: light-dark(#f3f5f7, #20252b); --line: light-dark(#c9d0d7, #47505a);
+  --right: light-dark(#0b6b57, #58cfb2); --wrong: light-dark(#a8360c, #ff9d73); --bar: light-dark(#2f6fb0, #6fb0ee); }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 52rem; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif; color: var(--text);
+  background: var(--page); overflow-wrap: anywhere; }
+h1 { font-size: 1.5rem; line-height: 1.2; } h2 { font-size: 1.15rem; margin: 0 0 .3rem; }
+.total { font-size: 1.25rem; } .soft { color: var(--soft); }
+section { border: 1px solid var(--line); border-left-width: .4rem; border-radius: .4rem; padding: .8rem; margin: 1rem 0; }
+section.right { border-left-color: var(--right); } section.wrong { border-left-color: var(--wrong); }
+section.hand { border-left-style: dashed; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--box); border-radius: .3rem; padding: .6rem;
+  margin: .5rem 0 0; font-size: .875rem; }
+table { border-collapse: collapse; width: 100%; } caption { text-align: left; font-weight: 600; padding: .3rem 0; }
+th, td { text-align: left; vertical-align: top; padding: .25rem .5rem .25rem 0; border-bottom: 1px solid var(--line); }
+td.count, th.count { text-align: right; white-space: nowrap; } a { color: inherit; }
+.bar { display: block; height: 1rem; background: var(--bar); min-width: 1px; }
+.wide { overflow-x: auto; }
+@media print { body { max-width: none; } }
+"""
+
+
+def by_item(lab: Lab, record: Record) -> Iterator[tuple[Item, ItemMark | None]]:
+    """Every item of a lab with its points, in the order of the rubric; None where the grader failed."""
+    marks = {mark.id: mark for mark in record.mark.items}
+    for item in lab.items:
+        yield item, marks.get(item.id)
+
+
+def number(value: float) -> str:
+    """Points as people write them: at most two decimals, none that are zero."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def verdict(item: Item, mark: ItemMark | None, given: Mapping[str, float]) -> str:
+    """How an item went, in words."""
+    out_of = f"of {number(item.points)} {'point' if item.points == 1 else 'points'}"
+    if item.check is None:
+        return f"{number(given[item.id])} {out_of}" if item.id in given else f"to be marked by hand, {out_of}"
+    return f"not marked, {out_of}" if mark is None or mark.points is None else f"{number(mark.points)} {out_of}"
+
+
+def as_text(lab: Lab, record: Record, given: Mapping[str, float]) -> str:
+    """The page in plain text, for a column of comments."""
+    if record.mark.status == "grader-failure":
+        return "Not marked yet: the grader failed."
+    lines = []
+    for item, mark in by_item(lab, record):
+        lines.append(f"{item.title}: {verdict(item, mark, given)}")
+        if mark and item.check is not None and mark.feedback:
+            lines.append(str(mark.feedback))
+    return "\n".join(lines)
+
+
+def page(lab: Lab, record: Record, given: Mapping[str, float]) -> str:
+    """What one student reads: points, and what is broken with the smallest input that shows it."""
+    student = record.submission.student
+    parts = [f"<h1>{escape(lab.title)}</h1>", f"<p>{escape(student)}</p>"]
+    if record.mark.status == "grader-failure":
+        parts.append("<p class='total'>Not marked yet: the grader failed. This says nothing about your work.</p>")
+        return document(f"{lab.title}: {student}", parts)
+    points = math.fsum(mark.points for _, mark in by_item(lab, record) if mark and mark.points is not None)
+    parts.append(f"<p class='total'><strong>{number(points)} of {number(lab.points)} points</strong></p>")
+    if lab.manual_points:
+        parts.append(f"<p class='soft'>Besides, {number(lab.manual_points)} points are given by hand.</p>")
+    for item, mark in by_item(lab, record):
+        if item.check is None:
+            kind, word = "hand", "marked by hand" if item.id in given else "to be marked by hand"
+        elif mark is not None and mark.points == item.points:
+            kind, word = "right", "✓ right"
+        else:
+            kind, word = "wrong", "✗ not yet" if not mark or not mark.points else "◐ in part"
+        said = verdict(item, mark, given)
+        parts.append(f"<section class='{kind}'><h2>{escape(item.title)}</h2>")
+        parts.append(f"<p>{word if word not in said else ''}{': ' if word not in said else ''}{escape(said)}</p>")
+        if mark and item.check is not None and mark.feedback:
+            parts.append(f"<pre>{escape(str(mark.feedback))}</pre>")
+        parts.append("</section>")
+    if record.mark.log:
+        log = record.mark.log
+        shown = log if len(log) <= LOG_LIMIT else f"{log[:LOG_LIMIT]}\n… {len(log) - LOG_LIMIT:,} characters more"
+        parts.append(f"<details><summary>What your code printed</summary><pre>{escape(shown)}</pre></details>")
+    return document(f"{lab.title}: {student}", parts)
+
+
+def index(lab: Lab, batch: Batch, by_hand: Mapping[str, Mapping[str, float]], seed: int) -> str:
+    """What the instructor reads: failures of the grader, how the marks lie, what is broken most often, everybody."""
+    marked = [record for record in batch.records if record.mark.status != "grader-failure"]
+    parts = [f"<h1>{escape(lab.title)}</h1>"]
+    parts.append(
+        f"<p>{len(marked)} marked, {len(batch.failures) + len(batch.problems)} not marked because of a failure, "
+        f"{max(len(batch.missing) - len(batch.problems), 0)} not marked yet. "
+        f"Seed {seed}: with it every mark can be given again.</p>"
+    )
+    if batch.failures or batch.problems:
+        parts.append("<section class='wrong'><h2>Failures of the grader, no mark given</h2><ul>")
+        parts += [
+            f"<li>{escape(record.submission.student)}<pre>{escape(record.mark.log[-LOG_LIMIT:])}</pre></li>"
+            for record in batch.failures
+        ]
+        parts += [f"<li>{escape(problem)}</li>" for problem in batch.problems]
+        parts.append("</ul></section>")
+    if marked:
+        parts += _distribution(lab, marked)
+        parts += _broken(lab, marked)
+    parts.append("<div class='wide'><table><caption>Everybody</caption><thead><tr><th>Student</th>")
+    parts += [f"<th class='count'>{escape(item.id)} ({number(item.points)})</th>" for item in lab.items]
+    parts.append(f"<th class='count'>sum of checks ({number(lab.points)})</th></tr></thead><tbody>")
+    for record in batch.records:
+        link = f"feedback/{escape(record.submission.key)}.html"
+        parts.append(f"<tr><td><a href='{link}'>{escape(record.submission.student)}</a></td>")
+        given = by_hand.get(record.submission.student, {})
+        total: list[float] = []
+        for item, mark in by_item(lab, record):
+            value = given.get(item.id) if item.check is None else mark.points if mark else None
+            if item.check is not None and value is not None:
+                total.append(value)
+            empty = "by hand" if item.check is None else "–"
+            parts.append(f"<td class='count'>{empty if value is None else number(value)}</td>")
+        parts.append(f"<td class='count'>{'no mark' if not total else number(math.fsum(total))}</td></tr>")
+    parts.append("</tbody></table></div>")
+    return document(lab.title, parts)
+
+
+def _distribution(lab: Lab, marked: list[Record]) -> list[str]:
+    """How many have how many points, in ten steps or fewer."""
+    totals = [math.fsum(item.points for item in record.mark.items if item.points is not None) for record in marked]
+    steps = max(1, min(10, round(lab.points)))
+    counts = Counter(min(int(total / lab.points * steps) if lab.points else 0, steps - 1) for total in totals)
+    full = sum(total >= lab.points for total in totals)
+    ordered = sorted(totals)
+    middle = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+    most = max(counts.values())
+    parts = [
+        "<table><caption>Points from the checks</caption>",
+        "<thead><tr><th>points</th><th class='count'>students</th><th><span class='soft'>share</span></th></tr></thead><tbody>",
+    ]
+    for step in range(steps):
+        low, high = (number(lab.points * edge / steps) for edge in (step, step + 1))
+        count = counts.get(step, 0)
+        ending = f"{low} to {high}" if step == steps - 1 else f"{low} to below {high}"
+        bar = f"<span class='bar' style='width:{100 * count / most:.0f}%'></span>" if count else ""
+        parts.append(f"<tr><td>{ending}</td><td class='count'>{count}</td><td style='width:50%'>{bar}</td></tr>")
+    parts.append("</tbody></table>")
+    parts.append(f"<p>Median {number(middle)} of {number(lab.points)}; {full} of {len(totals)} have all points.</p>")
+    return parts
+
+
+def _broken(lab: Lab, marked: list[Record]) -> list[str]:
+    """What is broken most often: the item, and the first line of the feedback where students share it."""
+    titles = {item.id: item.title for item in lab.items}
+    broken: Counter[tuple[str, str]] = Counter()
+    for record in marked:
+        for mark in record.mark.items:
+            if mark.points is not None and mark.points < mark.out_of:
+                first = next((line for line in str(mark.feedback).splitlines() if line.strip()), "")
+                broken[titles.get(mark.id, mark.id), first] += 1
+    if not broken:
+        return ["<p>No promise is broken.</p>"]
+    parts = [
+        "<table><caption>Broken most often</caption>",
+        "<thead><tr><th class='count'>students</th><th>item</th><th>what it says</th></tr></thead><tbody>",
+    ]
+    for (title, first), count in broken.most_common(15):
+        parts.append(f"<tr><td class='count'>{count}</td><td>{escape(title)}</td><td>{escape(first[:300])}</td></tr>")
+    parts.append("</tbody></table>")
+    return parts
+
+
+def document(title: str, parts: list[str]) -> str:
+    """A whole page around these parts; nothing in it is fetched or run."""
+    return (
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n<body><main>\n"
+        + "\n".join(parts)
+        + "\n</main></body></html>\n"
+    )
