@@ -1,0 +1,73 @@
+"""``losslab labs``: the labs there are, and their student copies."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``losslab labs`` to the command line."""
+    parser = subparsers.add_parser(
+        "labs", help="list the labs, or make their student copies", description="Labs and their student copies."
+    )
+    actions = parser.add_subparsers(metavar="action", required=True)
+    listing = actions.add_parser("list", help="list the labs, how long each takes, and its points")
+    listing.set_defaults(run=run, action="list", names=[])
+    release = actions.add_parser(
+        "release",
+        help="make student copies from the sources",
+        description="Make each lab's student copy from its source: solutions out, first cell and rubric in.",
+    )
+    release.add_argument("names", nargs="*", metavar="NAME", help="labs (default: all)")
+    release.add_argument("--check", action="store_true", help="write nothing; exit 1 if a copy is out of date")
+    release.add_argument("--out", type=Path, metavar="DIR", help="folder for the copies (default: beside each source)")
+    release.set_defaults(run=run, action="release")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what the command line asks for; 1 if a copy is out of date, 2 for a wrong call or source."""
+    try:
+        return _list() if arguments.action == "list" else _release(arguments)
+    except ImportError as problem:
+        return _complain(f"{problem}; install what it needs with: pip install 'losslab[labs]'")
+    except (ValueError, OSError) as problem:
+        return _complain(str(problem))
+
+
+def _list() -> int:
+    from losslab.grading import load_lab
+    from losslab.labs.release import find_labs, names_in
+
+    folder = find_labs(Path.cwd())
+    for name in names_in(folder):
+        lab = load_lab(folder / name)
+        print(f"{name:16} {lab.minutes:3} min  {lab.points:g} + {lab.manual_points:g} points  {lab.title}")
+    return 0
+
+
+def _release(arguments: argparse.Namespace) -> int:
+    from losslab.corpora.files import replace_file
+    from losslab.labs.release import copy_of, find_labs, make_copy, names_in
+
+    folder = find_labs(Path.cwd())
+    made = {}
+    for name in dict.fromkeys(arguments.names or names_in(folder)):  # all are made before the first is written
+        path = copy_of(folder / name)
+        made[arguments.out / path.name if arguments.out else path] = make_copy(folder / name)
+    stale = [path for path, content in made.items() if not path.is_file() or path.read_bytes() != content]
+    if arguments.check:
+        for path in stale:
+            print(f"losslab labs: {path} is out of date; make it anew with: losslab labs release", file=sys.stderr)
+        return 1 if stale else 0
+    for path in made:
+        if path in stale:
+            replace_file(path, made[path])
+        print(f"{path}{'' if path in stale else ' (unchanged)'}")
+    return 0
+
+
+def _complain(text: str) -> int:
+    print(f"losslab labs: {text}", file=sys.stderr)
+    return 2
