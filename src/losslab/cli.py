@@ -6,7 +6,7 @@ import argparse
 import importlib
 from collections.abc import Sequence
 
-COMMANDS = ("losslab.contracts.command", "losslab.measure.command")
+COMMANDS = ("losslab.contracts.command", "losslab.grading.command", "losslab.labs.command", "losslab.measure.command")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

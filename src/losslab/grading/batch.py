@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from losslab.corpora.files import replace_file
+from losslab.grading.sandbox import Isolation, Limits
 
 if TYPE_CHECKING:
     from losslab.grading.lab import Lab
@@ -85,6 +86,19 @@ class Options:
     timeout: float | None = None
     require_isolation: bool = False
 
+    @property
+    def limits(self) -> Limits | None:
+        """What one submission may use, or None for the usual."""
+        if self.timeout is None:
+            return None
+        usual = Limits()
+        return Limits(wall=self.timeout, cells=min(self.timeout, usual.cells), call=min(self.timeout, usual.call))
+
+    @property
+    def isolation(self) -> Isolation:
+        """How students' code is to be shut in."""
+        return "required" if self.require_isolation else "auto"
+
 
 @dataclass(frozen=True)
 class Record:
@@ -147,9 +161,9 @@ def collect(folder: Path, form: str = "notebook") -> list[Submission]:
     found: dict[str, list[Submission]] = {}
     for entry in entries:
         student, canvas_id, participant, text_only = _who(entry)
-        for path, problem in _files(entry, form):
+        for path, trouble in _files(entry, form):
             if not text_only:
-                found.setdefault(student, []).append(Submission(student, path, canvas_id, participant, problem))
+                found.setdefault(student, []).append(Submission(student, path, canvas_id, participant, trouble))
     if not found:
         raise BatchError(f"no submissions in {folder}; expected <student>.ipynb or <student>/<file>")
     for student, several in found.items():
@@ -230,7 +244,7 @@ def fingerprint(submission: Submission, lab: str, options: Options) -> str:
         The submission cannot be read.
     """
     digest = hashlib.sha256()
-    with open(submission.path, "rb", opener=_no_link) as file:  # noqa: PTH123 (Path.open takes no opener)
+    with open(submission.path, "rb", opener=_no_link) as file:
         while piece := file.read(1 << 20):
             digest.update(piece)
     versions = {}
@@ -329,7 +343,7 @@ def mark_batch(
             try:
                 print_ = fingerprint(submission, version, options)
             except OSError as problem:
-                submission = Submission(  # noqa: PLW2901
+                submission = Submission(
                     submission.student, submission.path, submission.canvas_id, submission.participant, str(problem)
                 )
         if submission.problem:
@@ -362,9 +376,8 @@ def say(mark: Mark) -> str:
     """A mark in a few words."""
     if mark.status == "grader-failure":
         return "the grader failed, no mark"
-    points = sum(item.points for item in mark.items if item.points is not None)
     total = sum(item.out_of for item in mark.items if item.points is not None)
-    return f"{points:.6g} of {total:.6g} points"
+    return f"{mark.points:.6g} of {total:.6g} points"
 
 
 def _marks(
@@ -379,7 +392,7 @@ def _marks(
     if not todo:
         return
     try:
-        import joblib
+        import joblib  # type: ignore[import-untyped]
     except ImportError:
         raise BatchError("joblib is missing; install it with: pip install 'losslab[grading]'") from None
     calls = (joblib.delayed(_mark_one)(number, folder, each, options) for number, (each, _) in enumerate(todo))
@@ -417,12 +430,14 @@ def _workers(cluster: str | None) -> Iterator[None]:
         raise BatchError("distributed is missing, --cluster needs it: pip install distributed") from None
     local = re.fullmatch(r"local:(\d+)", cluster)
     if local:
-        target: Any = LocalCluster(n_workers=int(local[1]), threads_per_worker=1, dashboard_address=None)
+        target: Any = LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=int(local[1]), threads_per_worker=1, dashboard_address=None
+        )
     else:
         target = cluster
     try:
         try:
-            client = Client(target, timeout=20)
+            client = Client(target, timeout=20)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as problem:
             reason = " ".join(str(problem).split())
             raise BatchError(f"no Dask scheduler answers at {cluster} ({reason}); or use local:2") from None
@@ -444,8 +459,8 @@ def _mark_one(number: int, folder: Path, submission: Submission, options: Option
             submission.path,
             student=submission.student,
             seed=options.seed,
-            timeout=options.timeout,
-            require_isolation=options.require_isolation,
+            limits=options.limits,
+            isolation=options.isolation,
         )
     except Exception as problem:
         return number, failed(lab, submission, options, f"{type(problem).__name__}: {problem}")
@@ -465,7 +480,7 @@ def record_path(out: Path, submission: Submission) -> Path:
 
 def write_record(out: Path, record: Record) -> None:
     """Put a mark on disk, whole or not at all."""
-    content: Mapping[str, object] = {"fingerprint": record.fingerprint, "mark": record.mark.as_dict()}
+    content: Mapping[str, object] = {"fingerprint": record.fingerprint, "mark": record.mark.to_dict()}
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     replace_file(record_path(out, record.submission), text.encode("utf-8", "backslashreplace"))
 

@@ -63,9 +63,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
 
 def automatic(record: Record) -> float | None:
     """Points of all checks together, or None where the grader failed: an empty cell, never a zero."""
-    if record.mark.status == "grader-failure":
-        return None
-    return math.fsum(item.points for item in record.mark.items if item.points is not None)
+    return record.mark.points
 
 
 def manual(lab: Lab, student: str, by_hand: ByHand) -> float | None:
@@ -109,7 +107,7 @@ def worksheet(lab: Lab, batch: Batch, by_hand: ByHand) -> bytes | None:
         whole = None if points is None or (hand is None and lab.manual_points) else points + (hand or 0.0)
         comment = feedback.as_text(lab, record, by_hand.get(record.submission.student, {}))
         name, number_ = record.submission.student, f"Participant {record.submission.participant}"
-        rows.append((number_, name, whole, lab.points + lab.manual_points, "-", comment))
+        rows.append((number_, name, whole, lab.points + lab.manual_points, "", comment))
     return table(WORKSHEET_COLUMNS, rows) if rows else None
 
 
@@ -121,8 +119,8 @@ def rubric(lab: Lab, batch: Batch, submissions: Sequence[Submission], by_hand: B
         record = marks.get(each.student)
         row: list[object] = [each.student, record.mark.status if record else each.problem or "not marked"]
         given = {} if record is None else {item.id: item.points for item in record.mark.items}
-        for item in lab.items:
-            row.append(given.get(item.id) if item.check else by_hand.get(each.student, {}).get(item.id))
+        hand = by_hand.get(each.student, {})
+        row += [given.get(item.id) if item.check else hand.get(item.id) for item in lab.items]
         rows.append(row)
     return table(("Student", "Status", *(item.id for item in lab.items)), rows)
 
@@ -207,7 +205,7 @@ def public(lab: Lab, record: Record, by_hand: Mapping[str, float]) -> dict[str, 
                 "points": by_hand.get(item.id) if item.check is None else (points.points if points else None),
                 "out_of": item.points,
                 "by_hand": item.check is None,
-                "feedback": points.feedback if points and item.check is not None else "",
+                "feedback": [each.to_dict() for each in points.feedback] if points else [],
             }
             for item, points in feedback.by_item(lab, record)
         ],

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from losslab.grading.batch import Batch, Record
     from losslab.grading.lab import Item, Lab
-    from losslab.grading.marking import ItemMark
+    from losslab.grading.marking import Feedback, ItemMark
 
 LOG_LIMIT = 4000  # characters of a student's own output that are shown
 
@@ -27,7 +27,8 @@ body { margin: 0 auto; max-width: 52rem; padding: 1rem; font: 1rem/1.5 system-ui
   background: var(--page); overflow-wrap: anywhere; }
 h1 { font-size: 1.5rem; line-height: 1.2; } h2 { font-size: 1.15rem; margin: 0 0 .3rem; }
 .total { font-size: 1.25rem; } .soft { color: var(--soft); }
-section { border: 1px solid var(--line); border-left-width: .4rem; border-radius: .4rem; padding: .8rem; margin: 1rem 0; }
+section { border: 1px solid var(--line); border-left-width: .4rem; border-radius: .4rem;
+  padding: .8rem; margin: 1rem 0; }
 section.right { border-left-color: var(--right); } section.wrong { border-left-color: var(--wrong); }
 section.hand { border-left-style: dashed; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--box); border-radius: .3rem; padding: .6rem;
@@ -69,7 +70,7 @@ def as_text(lab: Lab, record: Record, given: Mapping[str, float]) -> str:
     for item, mark in by_item(lab, record):
         lines.append(f"{item.title}: {verdict(item, mark, given)}")
         if mark and item.check is not None and mark.feedback:
-            lines.append(str(mark.feedback))
+            lines += [str(each) for each in mark.feedback if not each.kept]
     return "\n".join(lines)
 
 
@@ -80,8 +81,9 @@ def page(lab: Lab, record: Record, given: Mapping[str, float]) -> str:
     if record.mark.status == "grader-failure":
         parts.append("<p class='total'>Not marked yet: the grader failed. This says nothing about your work.</p>")
         return document(f"{lab.title}: {student}", parts)
-    points = math.fsum(mark.points for _, mark in by_item(lab, record) if mark and mark.points is not None)
-    parts.append(f"<p class='total'><strong>{number(points)} of {number(lab.points)} points</strong></p>")
+    parts.append(
+        f"<p class='total'><strong>{number(record.mark.points or 0)} of {number(lab.points)} points</strong></p>"
+    )
     if lab.manual_points:
         parts.append(f"<p class='soft'>Besides, {number(lab.manual_points)} points are given by hand.</p>")
     for item, mark in by_item(lab, record):
@@ -95,13 +97,20 @@ def page(lab: Lab, record: Record, given: Mapping[str, float]) -> str:
         parts.append(f"<section class='{kind}'><h2>{escape(item.title)}</h2>")
         parts.append(f"<p>{word if word not in said else ''}{': ' if word not in said else ''}{escape(said)}</p>")
         if mark and item.check is not None and mark.feedback:
-            parts.append(f"<pre>{escape(str(mark.feedback))}</pre>")
+            parts += [_said(each) for each in mark.feedback]
         parts.append("</section>")
     if record.mark.log:
         log = record.mark.log
         shown = log if len(log) <= LOG_LIMIT else f"{log[:LOG_LIMIT]}\n… {len(log) - LOG_LIMIT:,} characters more"
         parts.append(f"<details><summary>What your code printed</summary><pre>{escape(shown)}</pre></details>")
     return document(f"{lab.title}: {student}", parts)
+
+
+def _said(said: Feedback) -> str:
+    """One promise: kept or not, and the input that shows it."""
+    lines = "\n".join(f"{head:<10} {text}" for head, text in said.lines)
+    shown = f"<pre>{escape(lines)}</pre>" if lines else ""
+    return f"<p>{'✓' if said.kept else '✗'} {escape(said.sentence)}</p>{shown}"
 
 
 def index(lab: Lab, batch: Batch, by_hand: Mapping[str, Mapping[str, float]], seed: int) -> str:
@@ -145,7 +154,7 @@ def index(lab: Lab, batch: Batch, by_hand: Mapping[str, Mapping[str, float]], se
 
 def _distribution(lab: Lab, marked: list[Record]) -> list[str]:
     """How many have how many points, in ten steps or fewer."""
-    totals = [math.fsum(item.points for item in record.mark.items if item.points is not None) for record in marked]
+    totals = [record.mark.points or 0.0 for record in marked]
     steps = max(1, min(10, round(lab.points)))
     counts = Counter(min(int(total / lab.points * steps) if lab.points else 0, steps - 1) for total in totals)
     full = sum(total >= lab.points for total in totals)
@@ -154,7 +163,7 @@ def _distribution(lab: Lab, marked: list[Record]) -> list[str]:
     most = max(counts.values())
     parts = [
         "<table><caption>Points from the checks</caption>",
-        "<thead><tr><th>points</th><th class='count'>students</th><th><span class='soft'>share</span></th></tr></thead><tbody>",
+        "<thead><tr><th>points</th><th class='count'>students</th><th>share</th></tr></thead><tbody>",
     ]
     for step in range(steps):
         low, high = (number(lab.points * edge / steps) for edge in (step, step + 1))
@@ -168,22 +177,26 @@ def _distribution(lab: Lab, marked: list[Record]) -> list[str]:
 
 
 def _broken(lab: Lab, marked: list[Record]) -> list[str]:
-    """What is broken most often: the item, and the first line of the feedback where students share it."""
-    titles = {item.id: item.title for item in lab.items}
-    broken: Counter[tuple[str, str]] = Counter()
+    """What is broken most often: the item, and what most of those are told who break it."""
+    told: dict[str, Counter[str]] = {}
+    count: Counter[str] = Counter()
     for record in marked:
         for mark in record.mark.items:
             if mark.points is not None and mark.points < mark.out_of:
-                first = next((line for line in str(mark.feedback).splitlines() if line.strip()), "")
-                broken[titles.get(mark.id, mark.id), first] += 1
-    if not broken:
+                count[mark.id] += 1
+                told.setdefault(mark.id, Counter()).update(said.sentence for said in mark.feedback if not said.kept)
+    if not count:
         return ["<p>No promise is broken.</p>"]
+    titles = {item.id: item.title for item in lab.items}
     parts = [
         "<table><caption>Broken most often</caption>",
-        "<thead><tr><th class='count'>students</th><th>item</th><th>what it says</th></tr></thead><tbody>",
+        "<thead><tr><th class='count'>students</th><th>item</th><th>told most often</th></tr></thead><tbody>",
     ]
-    for (title, first), count in broken.most_common(15):
-        parts.append(f"<tr><td class='count'>{count}</td><td>{escape(title)}</td><td>{escape(first[:300])}</td></tr>")
+    for item, students in count.most_common():
+        sentence, times = next(iter(told[item].most_common(1)), ("", 0))
+        shown = f"{escape(sentence[:300])} <span class='soft'>({times}×)</span>" if sentence else ""
+        title = escape(titles.get(item, item))
+        parts.append(f"<tr><td class='count'>{students}</td><td>{title}</td><td>{shown}</td></tr>")
     parts.append("</tbody></table>")
     return parts
 

@@ -1,0 +1,182 @@
+"""``losslab grade LAB SUBMISSIONS --out DIR``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from losslab.corpora.files import replace_file
+from losslab.grading.batch import BatchError
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from losslab.grading.batch import Options
+    from losslab.grading.lab import Lab
+
+MARKED, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``grade`` to the subcommands."""
+    parser = subparsers.add_parser(
+        "grade",
+        help="mark a folder of submissions to a lab",
+        description="Mark a folder of submissions to a lab. Broken off and run again, it marks only what is missing.",
+        epilog="exit status: 0 all marked; 1 the grader failed for some, who have no mark and no zero; "
+        "2 wrong call or unreadable input, what was marked is kept",
+    )
+    parser.add_argument("lab", metavar="LAB", help="name of a lab, or a folder with its marking.py")
+    parser.add_argument(
+        "submissions",
+        metavar="SUBMISSIONS",
+        type=Path,
+        nargs="?",
+        help="folder with <student>.ipynb, <student>/<file>, or what Canvas or Moodle exports",
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for marks, feedback and tables")
+    parser.add_argument("--seed", type=int, metavar="N", help="of the random inputs; replays an earlier run")
+    parser.add_argument("--jobs", type=int, metavar="N", help="submissions at once (default: one a core)")
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", help="workers of this Dask scheduler, which see the same folders; or local:2"
+    )
+    parser.add_argument(
+        "--require-isolation", action="store_true", help="refuse where students' code cannot be shut in (bubblewrap)"
+    )
+    parser.add_argument("--timeout", type=float, metavar="S", help="seconds for one submission")
+    parser.add_argument("--only", action="append", default=[], metavar="STUDENT", help="only this one; may be repeated")
+    parser.add_argument("--manual", type=Path, metavar="FILE.csv", help="points given by hand: rubric.csv, filled in")
+    parser.add_argument(
+        "--gradescope", type=Path, metavar="FILE.zip", help="write the lab's autograder and mark nothing"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Mark, write the tables, and say how it went as an exit status."""
+    try:
+        return _grade(arguments)
+    except BatchError as problem:
+        return _complain(str(problem), USAGE)
+    except KeyboardInterrupt:
+        return _complain("interrupted; what was marked is kept, run again to mark the rest", INTERRUPTED)
+
+
+def _grade(arguments: argparse.Namespace) -> int:
+    from losslab.grading import LabError, batch, exports, find_lab, gradescope, load_lab
+
+    try:
+        folder = find_lab(arguments.lab)
+        lab = load_lab(folder)
+    except LabError as problem:
+        raise BatchError(str(problem)) from None
+    if arguments.gradescope:
+        try:
+            replace_file(arguments.gradescope, gradescope.autograder(lab, folder))
+        except OSError as problem:
+            raise BatchError(f"cannot write {arguments.gradescope}: {problem.strerror}") from None
+        print(arguments.gradescope)
+        return MARKED
+    if arguments.submissions is None or arguments.out is None:
+        raise BatchError("name the folder of submissions and --out DIR (or --gradescope FILE.zip)")
+    for name, value in (("--jobs", arguments.jobs), ("--timeout", arguments.timeout)):
+        if value is not None and not value > 0:
+            raise BatchError(f"{name} is {value}; expected more than 0")
+    if arguments.seed is not None and arguments.seed < 0:
+        raise BatchError(f"--seed is {arguments.seed}; expected 0 or more")
+    needs(lab.form)
+    submissions = batch.collect(arguments.submissions, lab.form)
+    by_hand = exports.read_by_hand(arguments.manual, lab, submissions) if arguments.manual else {}
+    out: Path = arguments.out
+    earlier = batch.read_settings(out)
+    if earlier and earlier.get("lab") != lab.name:
+        raise BatchError(f"{out} holds marks of the lab {earlier.get('lab')}; give another --out")
+    options = batch.Options(batch.settle_seed(out, arguments.seed), arguments.timeout, arguments.require_isolation)
+    settings = {
+        "lab": lab.name,
+        "seed": options.seed,
+        "timeout": options.timeout,
+        "lab_version": batch.lab_version(folder),
+    }
+    settings["started"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    try:
+        if not out.exists():
+            out.mkdir(parents=True, mode=0o700)  # marks are nobody else's business
+        replace_file(out / "batch.json", (json.dumps(settings, indent=2) + "\n").encode())
+        by_hand = exports.keep_by_hand(out, by_hand)
+    except OSError as problem:
+        raise BatchError(f"cannot write to {out}: {problem.strerror}; nothing was marked") from None
+    try_sandbox(lab, options)
+    _say(f"{lab.name}: {len(submissions)} submissions, seed {options.seed}")
+    outcome = batch.mark_batch(
+        lab,
+        folder,
+        submissions,
+        out,
+        options,
+        jobs=arguments.jobs,
+        cluster=arguments.cluster,
+        only=arguments.only,
+        progress=_say,
+    )
+    exports.write(out, lab, outcome, submissions, by_hand, options.seed)
+    for record in outcome.failures:
+        _say(f"the grader failed for {record.submission.student}, no mark given: {_line(record.mark.log)}")
+    for problem_line in outcome.problems:
+        _say(problem_line)
+    print(f"{len(outcome.records) - len(outcome.failures)} marked, {outcome.fresh} of them now; {out / 'index.html'}")
+    if outcome.problems:
+        return USAGE
+    return FAILED if outcome.failures else MARKED
+
+
+def needs(form: str) -> None:
+    """See that everything is there before anything is marked.
+
+    Raises
+    ------
+    BatchError
+        A package is missing.
+    """
+    wanted = ("joblib", "numpy", "nbformat", "torch") if form == "notebook" else ("joblib", "numpy")
+    missing = [name for name in wanted if sys.modules.get(name, True) is None or importlib.util.find_spec(name) is None]
+    if missing:
+        raise BatchError(f"{' and '.join(missing)} missing; install with: pip install 'losslab[grading]'")
+
+
+def try_sandbox(lab: Lab, options: Options) -> None:
+    """Run what is known to be right in the sandbox, so that a broken machine fails once and not for everybody.
+
+    Raises
+    ------
+    BatchError
+        It does not come out right, or students' code cannot be shut in and that is required.
+    """
+    from losslab.grading import GraderError, IsolationMissingError, self_test
+
+    try:
+        self_test(lab, limits=options.limits, isolation=options.isolation)
+    except IsolationMissingError as problem:
+        raise BatchError(str(problem)) from None
+    except GraderError as problem:
+        raise BatchError(f"students' code cannot be run here, so nothing was marked: {problem}") from None
+
+
+def _line(text: str) -> str:
+    """The last line of something, where errors say what they are."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "no reason given"
+
+
+def _say(text: str) -> None:
+    print("".join(c if c.isprintable() else "?" for c in text), file=sys.stderr, flush=True)
+
+
+def _complain(text: str, code: int) -> int:
+    _say(f"losslab grade: {' '.join(text.split())}")
+    return code

@@ -1,0 +1,262 @@
+"""``losslab grade``: one clear line for whatever goes wrong, and an exit status that tells."""
+
+import csv
+import json
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from losslab.cli import main
+from losslab.grading import command
+from small_lab import RIGHT, TOTAL, WRONG, hand_in, notebook, write_lab
+
+PLAIN = {"ada": RIGHT, "bob": WRONG}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_lab(tmp_path_factory.mktemp("labs") / "small")
+
+
+@pytest.fixture
+def handed_in(tmp_path):
+    return hand_in(tmp_path / "in", **PLAIN)
+
+
+def grade(*arguments):
+    return main(["grade", *map(str, arguments)])
+
+
+def complaint(capsys):
+    """The one line on stderr."""
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("losslab grade: ")
+    return lines[0].removeprefix("losslab grade: ")
+
+
+def table(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def graded(folder, tmp_path_factory):
+    root = tmp_path_factory.mktemp("graded")
+    handed_in = hand_in(root / "in", **PLAIN)
+    out = root / "out"
+    assert grade(folder, handed_in, "--out", out, "--seed", 5) == 0
+    return handed_in, out
+
+
+def test_everything_is_written(graded):
+    _, out = graded
+    written = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    assert written == {
+        "batch.json",
+        "index.html",
+        "grades.csv",
+        "grades-canvas.csv",
+        "rubric.csv",
+        *(f"{folder}/{student}.{ending}" for student in PLAIN for folder, ending in
+          (("marks", "json"), ("feedback", "html"), ("feedback", "json"))),
+        *(f"gradescope/{student}/results.json" for student in PLAIN),
+    }  # fmt: skip
+    assert [row["A small lab"] for row in table(out / "grades.csv")] == ["5", "1"]
+    assert json.loads((out / "batch.json").read_text())["seed"] == 5
+    assert oct(out.stat().st_mode & 0o777) == "0o700"
+
+
+def test_run_again_it_marks_nothing_and_needs_no_seed(graded, folder, capsys):
+    handed_in, out = graded
+    assert grade(folder, handed_in, "--out", out) == 0
+    captured = capsys.readouterr()
+    assert "2 marked, 0 of them now" in captured.out
+    assert "seed 5" in captured.err
+
+
+def test_points_by_hand_are_added_later(graded, folder):
+    handed_in, out = graded
+    assert table(out / "grades.csv")[0]["A small lab, by hand"] == ""
+    filled = (out / "rubric.csv").read_text().replace("ada,marked,1,4,", "ada,marked,1,4,1.5")
+    (out.parent / "filled.csv").write_text(filled)
+    assert grade(folder, handed_in, "--out", out, "--manual", out.parent / "filled.csv") == 0
+    assert [row["A small lab, by hand"] for row in table(out / "grades.csv")] == ["1.5", ""]
+    assert grade(folder, handed_in, "--out", out) == 0  # and stay there
+    assert table(out / "grades.csv")[0]["A small lab, by hand"] == "1.5"
+    assert "1.5 of 2 points" in (out / "feedback" / "ada.html").read_text()
+
+
+def test_a_seed_that_is_not_given_is_drawn_and_logged(folder, handed_in, tmp_path, capsys):
+    assert grade(folder, handed_in, "--out", tmp_path / "out") == 0
+    seed = json.loads((tmp_path / "out" / "batch.json").read_text())["seed"]
+    assert f"seed {seed}" in capsys.readouterr().err
+    assert grade(folder, handed_in, "--out", tmp_path / "again", "--seed", seed) == 0
+    for student in PLAIN:
+        marks = [json.loads((tmp_path / out / "marks" / f"{student}.json").read_text()) for out in ("out", "again")]
+        for each in marks:
+            each["mark"]["seconds"] = 0
+        assert marks[0] == marks[1]
+
+
+def test_one_unreadable_file_is_one_line_and_the_others_are_marked(folder, handed_in, tmp_path, capsys):
+    (handed_in / "cy.py").symlink_to(handed_in / "ada.py")
+    out = tmp_path / "out"
+    assert grade(folder, handed_in, "--out", out) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if "cy" in line]
+    assert len(lines) == 1
+    assert "is a link" in lines[0]
+    assert [row["A small lab"] for row in table(out / "grades.csv")] == ["5", "1", ""]
+    assert "cy" in (out / "index.html").read_text()
+
+
+def test_a_failure_of_the_grader_is_told_by_the_exit_status_and_leaves_the_cell_empty(
+    folder, handed_in, tmp_path, capsys, monkeypatch
+):
+    from losslab.grading import batch
+
+    real = batch._marks
+
+    def broken(lab, folder, todo, options, jobs, cluster):
+        for submission, print_, mark in real(lab, folder, todo, options, jobs, cluster):
+            if submission.student == "bob":
+                mark = batch.failed(lab, submission, options, "Traceback\nOSError: the disk broke")
+            yield submission, print_, mark
+
+    monkeypatch.setattr(batch, "_marks", broken)
+    out = tmp_path / "out"
+    assert grade(folder, handed_in, "--out", out) == 1
+    assert "the grader failed for bob, no mark given: OSError: the disk broke" in capsys.readouterr().err
+    assert [row["A small lab"] for row in table(out / "grades.csv")] == ["5", ""]
+
+
+def test_a_sandbox_that_does_not_work_is_told_once_and_marks_nobody(folder, handed_in, tmp_path, capsys, monkeypatch):
+    import losslab.grading
+
+    def broken(*_, **__):
+        raise losslab.grading.GraderError("bubblewrap does not start")
+
+    monkeypatch.setattr(losslab.grading, "self_test", broken)
+    assert grade(folder, handed_in, "--out", tmp_path / "out") == 2
+    assert complaint(capsys) == "students' code cannot be run here, so nothing was marked: bubblewrap does not start"
+    assert not list((tmp_path / "out").rglob("marks/*"))
+
+
+def test_isolation_that_is_required_and_not_there_is_refused(folder, handed_in, tmp_path, capsys, monkeypatch):
+    import losslab.grading
+
+    def missing(_lab, *, isolation, **_):
+        if isolation == "required":
+            raise losslab.grading.IsolationMissingError("bubblewrap is missing; install the package bubblewrap")
+
+    monkeypatch.setattr(losslab.grading, "self_test", missing)
+    assert grade(folder, handed_in, "--out", tmp_path / "out", "--require-isolation") == 2
+    assert complaint(capsys) == "bubblewrap is missing; install the package bubblewrap"
+
+
+def test_an_unknown_lab_names_those_there_are(handed_in, tmp_path, capsys, monkeypatch):
+    write_lab(tmp_path / "labs" / "small")
+    monkeypatch.chdir(tmp_path)
+    assert grade("smal", handed_in, "--out", tmp_path / "out") == 2
+    line = complaint(capsys)
+    assert "no lab 'smal'" in line
+    assert "small" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--out", "o", "--jobs", 0), "--jobs is 0; expected more than 0"),
+        (("--out", "o", "--timeout", -1), "--timeout is -1.0; expected more than 0"),
+        (("--out", "o", "--timeout", "nan"), "--timeout is nan; expected more than 0"),
+        (("--out", "o", "--seed", -3), "--seed is -3; expected 0 or more"),
+        (("--out", "o", "--only", "zoe"), "no submission by zoe; there are ada, bob"),
+        (("--out", "o", "--manual", "none.csv"), "none.csv cannot be read"),
+        ((), "name the folder of submissions and --out DIR"),
+    ],
+)
+def test_a_wrong_call_is_one_line(folder, handed_in, tmp_path, capsys, monkeypatch, arguments, message):
+    import losslab.grading
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(losslab.grading, "self_test", lambda *_, **__: None)
+    assert grade(folder, handed_in, *arguments) == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_bad_folders_are_one_line(folder, handed_in, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    assert grade(folder, tmp_path / "empty", "--out", tmp_path / "out") == 2
+    assert "no submissions in" in complaint(capsys)
+    hand_in(handed_in / "ada", lab=RIGHT)
+    assert grade(folder, handed_in, "--out", tmp_path / "out") == 2
+    assert "2 submissions by ada" in complaint(capsys)
+    assert grade(tmp_path, handed_in, "--out", tmp_path / "out") == 2
+    assert "there is no lab" in complaint(capsys)
+
+
+def test_marks_of_another_lab_are_not_mixed_in(graded, tmp_path, capsys):
+    handed_in, out = graded
+    other = write_lab(tmp_path / "other")
+    (other / "marking.py").write_text((other / "marking.py").read_text().replace('name="small"', 'name="other"'))
+    assert grade(other, handed_in, "--out", out) == 2
+    assert complaint(capsys).endswith("holds marks of the lab small; give another --out")
+
+
+def test_an_out_that_cannot_be_written_is_one_line(folder, handed_in, capsys):
+    assert grade(folder, handed_in, "--out", "/dev/null/out") == 2
+    assert "cannot write to /dev/null/out" in complaint(capsys)
+
+
+@pytest.mark.parametrize("package", ["joblib", "torch", "nbformat"])
+def test_a_missing_package_is_named_before_anything_is_marked(package, tmp_path):
+    lab = write_lab(tmp_path / "lab")
+    (lab / "marking.py").write_text((lab / "marking.py").read_text().replace('form="module"', 'form="notebook"'))
+    handed_in = tmp_path / "in"
+    handed_in.mkdir()
+    (handed_in / "ada.ipynb").write_text(notebook(RIGHT))
+    hide = f"import sys; sys.modules[{package!r}] = None\nfrom losslab.cli import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", hide, "grade", lab, handed_in, "--out", tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert package in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "out" / "marks").exists()
+
+
+def test_the_zip_for_gradescope(folder, tmp_path, capsys):
+    path = tmp_path / "autograder.zip"
+    assert grade(folder, "--gradescope", path) == 0
+    assert capsys.readouterr().out.strip() == str(path)
+    with zipfile.ZipFile(path) as archive:
+        assert {"setup.sh", "run_autograder"} <= set(archive.namelist())
+    assert grade(folder, "--gradescope", "/dev/null/a.zip") == 2
+    assert "cannot write /dev/null/a.zip" in complaint(capsys)
+
+
+def test_a_line_has_nothing_that_a_terminal_obeys(capsys):
+    command._say("a\x1b[2Jb\nc")
+    assert capsys.readouterr().err == "a?[2Jb?c\n"
+
+
+def test_interrupted_it_says_that_marks_are_kept(folder, handed_in, tmp_path, capsys, monkeypatch):
+    import losslab.grading
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(losslab.grading, "self_test", stop)
+    assert grade(folder, handed_in, "--out", tmp_path / "out") == 130
+    assert "what was marked is kept" in complaint(capsys)
+
+
+def test_a_module_with_one_function_earns_its_part(folder, tmp_path):
+    handed_in = hand_in(tmp_path / "in", cy=TOTAL)
+    assert grade(folder, handed_in, "--out", tmp_path / "out", "--jobs", 1) == 0
+    assert table(tmp_path / "out" / "grades.csv")[0]["A small lab"] == "1"
