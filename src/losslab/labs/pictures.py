@@ -63,6 +63,7 @@ def picture(
     title: str = "",
     xlabel: str = "",
     ylabel: str = "",
+    names: tuple[str, str] = ("yours", "target"),
 ) -> Picture:
     """Draw the target beside yours, and their difference. Yours is solid, the target dashed or outlined.
 
@@ -76,6 +77,8 @@ def picture(
         (n,): where the values stand, 0, 1, … by default; words for bars.
     title, xlabel, ylabel
         What it shows, and its axes with their units.
+    names
+        What the two are called, for example ``("yours", "measured")``.
 
     Returns
     -------
@@ -100,10 +103,12 @@ def picture(
     if kind != "map" and len(places) != mine.size:  # type: ignore[arg-type]
         raise ValueError(f"x has {len(places)} places for {mine.size} values")  # type: ignore[arg-type]
     with style():
-        figure = drawn[kind](mine, right, places, xlabel, ylabel)
+        figure = drawn[kind](mine, right, places, xlabel, ylabel, names)
         if title:
             figure.suptitle(title, x=0.01, ha="left", weight="bold", size=15)
-    return Picture(figure, _describe(mine, right, title or ylabel or kind, None if kind == "map" else places, xlabel))
+    return Picture(
+        figure, _describe(mine, right, title or ylabel or kind, None if kind == "map" else places, xlabel, names)
+    )
 
 
 def _numbers(name: str, values: Any) -> Array:  # noqa: ANN401
@@ -117,25 +122,25 @@ def _numbers(name: str, values: Any) -> Array:  # noqa: ANN401
         raise ValueError(f"{name} must be numbers, got {type(values).__name__}") from None
 
 
-def _describe(mine: Array, right: Array, what: str, x: Any, xlabel: str) -> str:  # noqa: ANN401
+def _describe(mine: Array, right: Array, what: str, x: Any, xlabel: str, names: tuple[str, str]) -> str:  # noqa: ANN401
     between = np.abs(mine - right)
     if not np.isfinite(mine).all():
-        return f"{what}: {int((~np.isfinite(mine)).sum())} of your {mine.size} values are not finite."
+        return f"{what}: of {mine.size} values of {names[0]} {int((~np.isfinite(mine)).sum())} are not finite."
     worst = float(between.max())
     if worst <= 1e-5 * float(np.abs(right).max()) + 1e-8:
-        return f"{what}: yours and the target lie on each other, {mine.size} values."
+        return f"{what}: {names[0]} and {names[1]} lie on each other, {mine.size} values."
     at = np.unravel_index(int(between.argmax()), between.shape)
     place = f"row {at[0] + 1}, column {at[-1] + 1}" if x is None else f"{xlabel} {x[at[0]]}".strip()
     yours, target = show_apart(float(mine[at]), float(right[at]))
-    return f"{what}: furthest apart at {place}, where yours is {yours} and the target {target}."
+    return f"{what}: furthest apart at {place}, where {names[0]} is {yours} and {names[1]} {target}."
 
 
-def _side_by_side(xlabel: str, ylabel: str) -> tuple[Figure, Axes, Axes]:
+def _side_by_side(xlabel: str, ylabel: str, names: tuple[str, str]) -> tuple[Figure, Axes, Axes]:
     figure = Figure(figsize=(10.5, 4.2), layout="constrained")
     main, rest = figure.subplots(1, 2, width_ratios=[2, 1])
     main.set(xlabel=xlabel, ylabel=ylabel)
     rest.set(xlabel=xlabel)
-    rest.set_title("yours − target", size=13, weight="normal", color=BETWEEN)
+    rest.set_title(f"{names[0]} − {names[1]}", size=13, weight="normal", color=BETWEEN)
     rest.axhline(0, color=TARGET, linewidth=1)
     return figure, main, rest
 
@@ -148,14 +153,14 @@ def _limit(axes: Axes, between: Array, right: Array) -> None:
     axes.set_ylim(-span, span)
 
 
-def _curve(mine: Array, right: Array, x: Any, xlabel: str, ylabel: str) -> Figure:  # noqa: ANN401
-    figure, main, rest = _side_by_side(xlabel, ylabel)
+def _curve(mine: Array, right: Array, x: Any, xlabel: str, ylabel: str, names: tuple[str, str]) -> Figure:  # noqa: ANN401
+    figure, main, rest = _side_by_side(xlabel, ylabel, names)
     places = np.asarray(x, dtype=np.float64)
     main.plot(places, mine, color=YOURS, linewidth=2.5, marker="o", markersize=5)
     main.plot(
         places, right, color=TARGET, linestyle=(0, (4, 3)), linewidth=2, marker="s", markersize=9, fillstyle="none"
     )
-    _label_ends(main, places, mine, right)
+    _label_ends(main, places, mine, right, names)
     rest.plot(places, mine - right, color=BETWEEN, marker="d", markersize=5)
     _limit(rest, mine - right, right)
     if places.size > 2 and places.min() > 0 and places.max() / places.min() >= 30:
@@ -164,12 +169,12 @@ def _curve(mine: Array, right: Array, x: Any, xlabel: str, ylabel: str) -> Figur
     return figure
 
 
-def _label_ends(axes: Axes, places: Array, mine: Array, right: Array) -> None:
+def _label_ends(axes: Axes, places: Array, mine: Array, right: Array, names: tuple[str, str]) -> None:
     """Write each curve's name where the two are furthest apart; one above, one below."""
     between = np.where(np.isfinite(mine - right), np.abs(mine - right), 0)
     at = int(between.argmax()) if between.max() > 0 else mine.size // 2
     above = mine[at] >= right[at] or not np.isfinite(mine[at])
-    for name, values, colour, up in (("yours", mine, YOURS, above), ("target", right, TARGET, not above)):
+    for name, values, colour, up in ((names[0], mine, YOURS, above), (names[1], right, TARGET, not above)):
         if np.isfinite(values[at]):
             axes.annotate(
                 name,
@@ -184,15 +189,15 @@ def _label_ends(axes: Axes, places: Array, mine: Array, right: Array) -> None:
     axes.margins(y=0.2)
 
 
-def _bars(mine: Array, right: Array, x: Any, xlabel: str, ylabel: str) -> Figure:  # noqa: ANN401
-    figure, main, rest = _side_by_side(xlabel, ylabel)
+def _bars(mine: Array, right: Array, x: Any, xlabel: str, ylabel: str, names: tuple[str, str]) -> Figure:  # noqa: ANN401
+    figure, main, rest = _side_by_side(xlabel, ylabel, names)
     places, words = np.arange(mine.size), [str(one) for one in x]
     main.bar(places - 0.2, mine, 0.38, color=YOURS)
     main.bar(places + 0.2, right, 0.38, facecolor="none", edgecolor=TARGET, linewidth=1.5, linestyle=(0, (4, 3)))
     main.axhline(0, color=TARGET, linewidth=1)
     finite = np.where(np.isfinite(right), np.abs(right), 0)
     at = int(finite.argmax())
-    for name, values, colour, shift in (("yours ", mine, YOURS, -0.02), (" target", right, TARGET, 0.02)):
+    for name, values, colour, shift in ((f"{names[0]} ", mine, YOURS, -0.02), (f" {names[1]}", right, TARGET, 0.02)):
         if np.isfinite(values[at]):
             main.annotate(
                 name,
@@ -213,7 +218,7 @@ def _bars(mine: Array, right: Array, x: Any, xlabel: str, ylabel: str) -> Figure
     return figure
 
 
-def _map(mine: Array, right: Array, _: object, xlabel: str, ylabel: str) -> Figure:
+def _map(mine: Array, right: Array, _: object, xlabel: str, ylabel: str, names: tuple[str, str]) -> Figure:
     figure = Figure(figsize=(10.5, 4.2), layout="constrained")
     panels = figure.subplots(1, 3)
     finite = np.concatenate([mine[np.isfinite(mine)], right[np.isfinite(right)]])
@@ -222,13 +227,13 @@ def _map(mine: Array, right: Array, _: object, xlabel: str, ylabel: str) -> Figu
     span = float(np.abs(between[np.isfinite(between)]).max(initial=0.0))
     least = 1e-4 * max(abs(low), abs(high), 1e-4)
     shown: list[tuple[str, Array, str, float, float]] = [
-        ("target", right, "Blues", low, high),
-        ("yours", mine, "Blues", low, high),
-        ("yours − target", between, "PuOr", -max(span, least), max(span, least)),
+        (names[1], right, "Blues", low, high),
+        (names[0], mine, "Blues", low, high),
+        (f"{names[0]} − {names[1]}", between, "PuOr", -max(span, least), max(span, least)),
     ]
     for axes, (name, values, colours, start, end) in zip(panels, shown, strict=True):
         image = axes.imshow(values, cmap=colours, vmin=start, vmax=end, aspect="auto")
-        axes.set(xlabel=xlabel, ylabel=ylabel if name == "target" else "")
+        axes.set(xlabel=xlabel, ylabel=ylabel if name == names[1] else "")
         axes.set_title(name, size=13)
         axes.grid(visible=False)
         axes.set_xticks([])
