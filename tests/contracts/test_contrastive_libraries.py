@@ -127,7 +127,7 @@ def test_instances_keep_their_model_and_options():
 
 def test_only_the_losses_named_are_taken():
     assert is_contrastive_library_loss(metric.SupConLoss)
-    assert not is_contrastive_library_loss(metric.TripletMarginLoss)
+    assert not is_contrastive_library_loss(metric.ArcFaceLoss)
     assert not is_contrastive_library_loss(torch.nn.CrossEntropyLoss())
     with pytest.raises(TypeError, match=r"must be one of sentence-transformers' MultipleNegatives.*CrossEntropyLoss"):
         contrastive_library_loss(torch.nn.CrossEntropyLoss)

@@ -183,7 +183,7 @@ def test_an_instance_is_left_alone():
 def test_only_the_losses_named_are_taken():
     assert is_token_library_loss(torch.nn.CrossEntropyLoss)
     assert is_token_library_loss(metrics.Perplexity)
-    assert not is_token_library_loss(loss_utils.ForMaskedLMLoss)
+    assert not is_token_library_loss(loss_utils.ForQuestionAnsweringLoss)
     assert not is_token_library_loss(token_nll)
     assert not is_token_library_loss(torch.nn.functional.nll_loss)
     with pytest.raises(TypeError, match="loss must be transformers' ForCausalLMLoss, torchmetrics' Perplexity or"):

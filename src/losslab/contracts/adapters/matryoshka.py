@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from losslab.contracts.adapters.embedding_losses import PACKAGE, EmbeddingLoss, StoredEmbeddings
+from losslab.contracts.adapters.embedding_losses import PACKAGE, EmbeddingLoss, StoredEmbeddings, through_hook
 from losslab.contracts.model import MatryoshkaConventions
 
 MATRYOSHKA_LOSS = "MatryoshkaLoss"
@@ -92,14 +92,7 @@ class LibraryNested:
 
     def _cached(self, loss: Any, queries: Tensor, documents: Tensor) -> Tensor:  # noqa: ANN401
         """Its hook fills ``.grad``, which no graph leads to: fetch the gradients from there."""
-        inside = [x.detach().requires_grad_() for x in (queries, documents)]
-        value = self._plain(loss, *inside)
-        if not value.requires_grad:
-            return value
-        value.backward()  # type: ignore[no-untyped-call]
-        gradients = (torch.zeros_like(x) if x.grad is None else x.grad for x in inside)
-        linear = torch.stack([(x * g).sum() for x, g in zip((queries, documents), gradients, strict=True)]).sum()
-        return value.detach() + (linear - linear.detach())
+        return through_hook(lambda inside: self._plain(loss, *inside), [queries, documents])
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,12 @@ from torch import Tensor
 from losslab.contracts.model import Conventions
 
 PACKAGE = "sentence_transformers.cross_encoder.losses"
+EMBEDDING_PACKAGES = (
+    "sentence_transformers.sentence_transformer.losses",
+    "sentence_transformers.sparse_encoder.losses",
+)
+#: Of a batch of pairs with a similarity label each, which is one list: their scores are its logits.
+PAIR_LIST_LOSSES = ("CoSENTLoss", "SparseCoSENTLoss")
 LIST_LOSSES = ("ListMLELoss", "PListMLELoss", "ListNetLoss", "RankNetLoss", "LambdaLoss", "ADRMSELoss")
 PAIRWISE = ("LambdaLoss",)  # and RankNetLoss, which is one
 
@@ -70,9 +76,30 @@ class SentenceTransformersLoss:
         return value
 
 
+@dataclass(frozen=True)
+class PairListLoss(SentenceTransformersLoss):
+    """A loss that ranks the pairs of a batch by their labels: all lists that were put into it are one."""
+
+    def __call__(self, logits: Tensor, labels: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Value of a batch. logits, labels (B, N); mask (B, N) bool, True = a pair."""
+        real = torch.ones_like(logits, dtype=torch.bool) if mask is None else mask
+        loss: Any = copy.copy(self.library_loss)
+        loss.similarity_fct = lambda first, _: first[:, 0]
+        scores = logits[real].unsqueeze(1)
+        value = loss.compute_loss_from_embeddings([scores, scores], labels[real])
+        assert isinstance(value, Tensor)
+        return value
+
+
 def is_sentence_transformers_loss(loss: object) -> bool:
-    """Whether this is one of the library's list losses for cross-encoders, class or instance, or derived from one."""
-    return _is_one_of(LIST_LOSSES, loss)
+    """Whether this is one of the library's list losses, class or instance, or derived from one of cross-encoders'."""
+    return _is_one_of(LIST_LOSSES, loss) or _ranks_pairs(loss)
+
+
+def _ranks_pairs(loss: object) -> bool:
+    """The class itself, not one derived from it, which has another similarity."""
+    cls = loss if isinstance(loss, type) else type(loss)
+    return cls.__name__ in PAIR_LIST_LOSSES and cls.__module__.startswith(EMBEDDING_PACKAGES)
 
 
 def _is_one_of(names: tuple[str, ...], loss: object) -> bool:
@@ -87,8 +114,9 @@ def sentence_transformers_loss(loss: Any, **options: Any) -> SentenceTransformer
     Parameters
     ----------
     loss
-        ``ListMLELoss``, ``PListMLELoss``, ``ListNetLoss``, ``RankNetLoss``, ``LambdaLoss``, ``ADRMSELoss``: the class,
-        or an instance (its model is left alone and not used).
+        ``ListMLELoss``, ``PListMLELoss``, ``ListNetLoss``, ``RankNetLoss``, ``LambdaLoss``, ``ADRMSELoss`` of
+        cross-encoders, ``CoSENTLoss``, ``SparseCoSENTLoss`` of pairs of embeddings: the class, or an instance (its
+        model is left alone and not used).
     **options
         The class's own arguments, such as ``respect_input_order=False``.
 
@@ -104,7 +132,9 @@ def sentence_transformers_loss(loss: Any, **options: Any) -> SentenceTransformer
     a list of one document adds none.
     """
     if not is_sentence_transformers_loss(loss):
-        raise TypeError(f"loss must be one of sentence-transformers' {', '.join(LIST_LOSSES)}, got {loss!r}")
+        raise TypeError(
+            f"loss must be one of sentence-transformers' {', '.join(LIST_LOSSES + PAIR_LIST_LOSSES)}, got {loss!r}"
+        )
     if isinstance(loss, type):
         instance = loss(FixedLogits(torch.zeros(0)), **options)
     elif options:
@@ -113,11 +143,12 @@ def sentence_transformers_loss(loss: Any, **options: Any) -> SentenceTransformer
         instance = loss
     cls = type(instance)
     given = bool(getattr(instance, "respect_input_order", False))
-    conventions = Conventions("given" if given else "labels", count_short_lists=not _is_one_of(PAIRWISE, cls))
+    pairwise = _is_one_of(PAIRWISE, cls) or _ranks_pairs(cls)
+    conventions = Conventions("given" if given else "labels", count_short_lists=not pairwise)
     default = inspect.signature(cls.__init__).parameters
     shown = {k: v for k, v in options.items() if k not in default or default[k].default is not v}
     arguments = ", ".join(f"{k}={_short(v)}" for k, v in shown.items())
-    return SentenceTransformersLoss(
+    return (PairListLoss if _ranks_pairs(cls) else SentenceTransformersLoss)(
         instance, conventions, f"{cls.__name__}({arguments})" if arguments else cls.__name__
     )
 
