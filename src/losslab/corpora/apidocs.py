@@ -37,6 +37,8 @@ NEAR = 0.9  # cosine above which two texts count as near-duplicates
 DISTRIBUTIONS = {name: name for name in ("numpy", "scipy", "torch", "sklearn", "matplotlib")} | {
     "sklearn": "scikit-learn"
 }
+#: Where pip puts the corpus, below the prefix of the environment.
+INSTALLED = Path("share", "losslab", "data", "apidocs")
 REMEDY = "check data/apidocs out again, or make it anew with: python -m losslab.corpora.build_apidocs"
 
 
@@ -206,7 +208,7 @@ def load(folder: Path | None = None) -> ApiDocs:
     ----------
     folder
         Where ``record.json``, ``pairs.csv`` and ``embeddings.npz`` lie; by default ``apidocs`` in
-        ``LOSSLAB_DATA_DIR``, or ``data/apidocs`` of the checkout.
+        ``LOSSLAB_DATA_DIR``, ``data/apidocs`` of the checkout, or what was installed with the package.
 
     Raises
     ------
@@ -255,10 +257,12 @@ def find_folder() -> Path:
         return named
     for start in (Path(__file__).resolve(), Path.cwd() / "here"):
         for parent in start.parents:
-            if (parent / "data" / "apidocs" / "record.json").is_file():
-                return parent / "data" / "apidocs"
+            for folder in (parent / "data" / "apidocs", parent / INSTALLED):
+                if (folder / "record.json").is_file():
+                    return folder
     raise FileNotFoundError(
-        "data/apidocs was not found: work in a checkout of losslab, or set LOSSLAB_DATA_DIR to a folder with apidocs"
+        "data/apidocs was not found: work in a checkout of losslab, install it whole, or set LOSSLAB_DATA_DIR to a "
+        "folder with apidocs"
     )
 
 
