@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 from collections.abc import Sequence
 from html import escape
 from typing import Any, Literal
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
 from losslab.contracts.wording import show_apart
@@ -20,6 +22,8 @@ from losslab.figures import style
 Array = NDArray[np.float64]
 Kind = Literal["curve", "map", "bars"]
 YOURS, TARGET, BETWEEN = "#1a5a9e", "#222832", "#b3420b"
+BEHIND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}  # a name stays legible on a line
+LONGEST_LABEL = 24  # letters that fit under the narrow panel
 LONGEST_WRITTEN = 12  # rows or columns of a map whose cells have their numbers written in
 
 
@@ -127,7 +131,7 @@ def _describe(mine: Array, right: Array, what: str, x: Any, xlabel: str, names: 
     if not np.isfinite(mine).all():
         return f"{what}: of {mine.size} values of {names[0]} {int((~np.isfinite(mine)).sum())} are not finite."
     worst = float(between.max())
-    if worst <= 1e-5 * float(np.abs(right).max()) + 1e-8:
+    if worst <= _rounding(right):
         return f"{what}: {names[0]} and {names[1]} lie on each other, {mine.size} values."
     at = np.unravel_index(int(between.argmax()), between.shape)
     place = f"row {at[0] + 1}, column {at[-1] + 1}" if x is None else f"{xlabel} {x[at[0]]}".strip()
@@ -139,7 +143,7 @@ def _side_by_side(xlabel: str, ylabel: str, names: tuple[str, str]) -> tuple[Fig
     figure = Figure(figsize=(10.5, 4.2), layout="constrained")
     main, rest = figure.subplots(1, 2, width_ratios=[2, 1])
     main.set(xlabel=xlabel, ylabel=ylabel)
-    rest.set(xlabel=xlabel)
+    rest.set(xlabel=xlabel if len(xlabel) <= LONGEST_LABEL else "")  # it is the same axis, in half the room
     rest.set_title(f"{names[0]} − {names[1]}", size=13, weight="normal", color=BETWEEN)
     rest.axhline(0, color=TARGET, linewidth=1)
     return figure, main, rest
@@ -166,13 +170,19 @@ def _curve(mine: Array, right: Array, x: Any, xlabel: str, ylabel: str, names: t
     if places.size > 2 and places.min() > 0 and places.max() / places.min() >= 30:
         for axes in (main, rest):
             axes.set_xscale("log")
+            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if axes is main else (1.0,)))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.xaxis.set_minor_locator(NullLocator())
     return figure
 
 
 def _label_ends(axes: Axes, places: Array, mine: Array, right: Array, names: tuple[str, str]) -> None:
     """Write each curve's name where the two are furthest apart; one above, one below."""
     between = np.where(np.isfinite(mine - right), np.abs(mine - right), 0)
-    at = int(between.argmax()) if between.max() > 0 else mine.size // 2
+    apart = between.max() > _rounding(right)
+    at = int(between.argmax()) if apart else mine.size // 2
+    room = at / max(mine.size - 1, 1)
+    side = "left" if room < 0.2 else "right" if room > 0.8 else "center"
     above = mine[at] >= right[at] or not np.isfinite(mine[at])
     for name, values, colour, up in ((names[0], mine, YOURS, above), (names[1], right, TARGET, not above)):
         if np.isfinite(values[at]):
@@ -181,10 +191,11 @@ def _label_ends(axes: Axes, places: Array, mine: Array, right: Array, names: tup
                 (float(places[at]), float(values[at])),
                 xytext=(0, 14 if up else -14),
                 textcoords="offset points",
-                ha="center",
+                ha=side,
                 va="bottom" if up else "top",
                 color=colour,
                 weight="bold",
+                bbox=BEHIND,
             )
     axes.margins(y=0.2)
 
@@ -208,6 +219,7 @@ def _bars(mine: Array, right: Array, x: Any, xlabel: str, ylabel: str, names: tu
                 va="bottom" if values[at] >= 0 else "top",
                 color=colour,
                 weight="bold",
+                bbox=BEHIND,
             )
     main.margins(y=0.15)
     rest.bar(places, mine - right, 0.5, color=BETWEEN)
@@ -221,38 +233,42 @@ def _bars(mine: Array, right: Array, x: Any, xlabel: str, ylabel: str, names: tu
 def _map(mine: Array, right: Array, _: object, xlabel: str, ylabel: str, names: tuple[str, str]) -> Figure:
     figure = Figure(figsize=(10.5, 4.2), layout="constrained")
     panels = figure.subplots(1, 3)
-    finite = np.concatenate([mine[np.isfinite(mine)], right[np.isfinite(right)]])
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    between = mine - right
+    finite = np.concatenate([mine[np.isfinite(mine)], right[np.isfinite(right)], [0.0]])
+    low, high = float(finite.min()), float(finite.max())
+    signed = -low > 0.2 * high  # zero then has a colour of its own: white
+    largest = max(-low, high)
+    between = np.where(np.abs(mine - right) <= _rounding(right), 0, mine - right)
     span = float(np.abs(between[np.isfinite(between)]).max(initial=0.0))
-    least = 1e-4 * max(abs(low), abs(high), 1e-4)
-    shown: list[tuple[str, Array, str, float, float]] = [
-        (names[1], right, "Blues", low, high),
-        (names[0], mine, "Blues", low, high),
-        (f"{names[0]} − {names[1]}", between, "PuOr", -max(span, least), max(span, least)),
-    ]
-    for axes, (name, values, colours, start, end) in zip(panels, shown, strict=True):
-        image = axes.imshow(values, cmap=colours, vmin=start, vmax=end, aspect="auto")
+    shown = [(names[1], right, signed, largest), (names[0], mine, signed, largest)]
+    shown += [(f"{names[0]} − {names[1]}", between, True, span)]
+    for axes, (name, values, diverging, top) in zip(panels, shown, strict=True):
+        top = top or 1.0
+        start = -top if diverging else low
+        image = axes.imshow(values, cmap="PuOr" if diverging else "Blues", vmin=start, vmax=top, aspect="auto")
         axes.set(xlabel=xlabel, ylabel=ylabel if name == names[1] else "")
-        axes.set_title(name, size=13)
         axes.grid(visible=False)
         axes.set_xticks([])
         axes.set_yticks([])
         if max(values.shape) <= LONGEST_WRITTEN:
-            _write(axes, values, start, end, diverging=colours == "PuOr")
+            unit = 10.0 ** math.floor(math.log10(top)) if top < 0.1 else 1.0
+            name += f" (× {unit:g})" if unit != 1 else ""
+            _write(axes, values, start, top, unit, diverging=diverging)
         else:
             figure.colorbar(image, ax=axes, shrink=0.8)
+        axes.set_title(name, size=13)
     return figure
 
 
-def _write(axes: Axes, values: Array, low: float, high: float, *, diverging: bool) -> None:
+def _write(axes: Axes, values: Array, low: float, high: float, unit: float, *, diverging: bool) -> None:
     size = 12 if max(values.shape) <= 6 else 9
     for (row, column), value in np.ndenumerate(values):
         share = (value - low) / (high - low) if high > low else 0.0
         dark = abs(share - 0.5) > 0.35 if diverging else share > 0.6
         colour = "white" if dark and np.isfinite(value) else TARGET
-        axes.text(column, row, _short(float(value)), ha="center", va="center", color=colour, size=size)
+        text = "0" if value == 0 else f"{value / unit:.2f}".replace("-", "−")
+        axes.text(column, row, text, ha="center", va="center", color=colour, size=size)
 
 
-def _short(value: float) -> str:
-    return f"{value:.0e}" if 0 < abs(value) < 0.005 else f"{value:.2f}"
+def _rounding(right: Array) -> float:
+    """How far apart two ways to compute the same may be."""
+    return 1e-5 * float(np.abs(right[np.isfinite(right)]).max(initial=0.0)) + 1e-8
