@@ -5,9 +5,9 @@ reads what was handed in; `sandbox` runs it, with `inside` as the program in the
 `marking` puts it together for one submission.
 """
 
-from losslab.grading.lab import GraderError, Item, Lab, LabError, find_lab, load_lab
-from losslab.grading.marking import Feedback, ItemMark, Mark, mark, self_test
-from losslab.grading.sandbox import IsolationMissingError, Limits
+from losslab.grading.lab import Feedback, GraderError, Item, Lab, LabError, Verdict, find_lab, load_lab
+from losslab.grading.marking import ItemMark, Mark, mark, self_test
+from losslab.grading.sandbox import IsolationMissingError, Limits, NoIsolationWarning
 from losslab.grading.tasks import Promises, Raises, Values
 
 __all__ = [
@@ -20,9 +20,11 @@ __all__ = [
     "LabError",
     "Limits",
     "Mark",
+    "NoIsolationWarning",
     "Promises",
     "Raises",
     "Values",
+    "Verdict",
     "find_lab",
     "load_lab",
     "mark",

@@ -7,7 +7,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from losslab.grading.remote import Student
 
 Form = Literal["notebook", "module"]
 
@@ -30,12 +33,50 @@ class LabError(ValueError):
     """There is no such lab, or its ``marking.py`` does not describe one."""
 
 
+@dataclass(frozen=True)
+class Feedback:
+    """What a student is told about one promise.
+
+    Attributes
+    ----------
+    kept
+        Whether it is kept.
+    sentence
+        What was found, in a sentence or two. May quote the student's own error message: escape it in HTML.
+    lines
+        The counterexample, as (head, text): "went in", "yours gave", "should be".
+    """
+
+    kept: bool
+    sentence: str
+    lines: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *(f"  {head:<10} {text}" for head, text in self.lines)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Fit for JSON."""
+        return {"kept": self.kept, "sentence": self.sentence, "lines": [list(line) for line in self.lines]}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a hidden test: the share of the points earned, from 0 to 1, and why."""
+
+    share: float
+    feedback: tuple[Feedback, ...]
+
+
 class Check(Protocol):
     """A hidden test: see `losslab.grading.tasks`."""
 
     @property
     def function(self) -> str:
         """Name of the student's function it is about."""
+        ...
+
+    def judge(self, student: Student, seed: int) -> Verdict:
+        """Put it to the student's function, with inputs drawn from this seed."""
         ...
 
 
@@ -61,7 +102,7 @@ class Item:
     title: str
     points: float
     step: int
-    check: Any = None
+    check: Check | None = None
 
     def __post_init__(self) -> None:
         if not self.id or not all(c.isascii() and (c.isalnum() or c in "-_") for c in self.id):
@@ -97,8 +138,8 @@ class Lab:
         What the student writes; left out, the functions that the items check.
     prelude
         Code that runs before the student's, in the same namespace: what locked cells of the notebook define and the
-        student's cells use. Left out, a notebook has ``math``, ``np``, ``torch``, ``F``, ``Tensor`` and ``device``, and a
-        module nothing.
+        student's cells use. Left out, a notebook has ``math``, ``np``, ``torch``, ``F``, ``Tensor`` and ``device``, and
+        a module nothing.
     """
 
     name: str

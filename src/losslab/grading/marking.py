@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import time
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from losslab.grading.lab import Lab
-from losslab.grading.sandbox import Isolation, Limits
+import numpy as np
+
+from losslab.grading.lab import Feedback, GraderError, Lab
+from losslab.grading.remote import Student, Tensor
+from losslab.grading.sandbox import Bubblewrap, Ended, Isolation, Limits, choose
+from losslab.grading.submissions import Submission, SubmissionError, read
 
 Status = Literal["marked", "grader-failure"]
-
-
-@dataclass(frozen=True)
-class Feedback:
-    """What a student is told about one promise.
-
-    Attributes
-    ----------
-    kept
-        Whether it is kept.
-    sentence
-        What was found, in a sentence or two. May quote the student's own error message: escape it in HTML.
-    lines
-        The counterexample, as (head, text): "went in", "yours gave", "should be".
-    """
-
-    kept: bool
-    sentence: str
-    lines: tuple[tuple[str, str], ...] = ()
-
-    def __str__(self) -> str:
-        return "\n".join([self.sentence, *(f"  {head:<10} {text}" for head, text in self.lines)])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Fit for JSON."""
-        return {"kept": self.kept, "sentence": self.sentence, "lines": [list(line) for line in self.lines]}
 
 
 @dataclass(frozen=True)
@@ -178,7 +159,23 @@ def mark(
     IsolationMissingError
         If isolation is required and there is none.
     """
-    raise NotImplementedError
+    began = time.monotonic()
+    limits = limits or Limits()
+    name = Path(path).stem if student is None else student
+    bubblewrap = choose(isolation)
+    try:
+        items, log = _judge(lab, path, seed, limits, bubblewrap)
+        status: Status = "marked"
+    except GraderError as error:
+        items, log, status = _unmarked(lab), str(error), "grader-failure"
+    except Exception:  # whatever it is, it is not the student's fault
+        items, log, status = _unmarked(lab), traceback.format_exc(), "grader-failure"
+    return Mark(name, lab.name, seed, status, items, log, time.monotonic() - began)
+
+
+def seed_of(*parts: object) -> int:
+    """A seed for one part of a run: the same whatever was done before it."""
+    return int.from_bytes(hashlib.sha256("\0".join(map(str, parts)).encode()).digest()[:4], "big")
 
 
 def self_test(lab: Lab, *, limits: Limits | None = None, isolation: Isolation = "auto") -> None:
@@ -191,4 +188,60 @@ def self_test(lab: Lab, *, limits: Limits | None = None, isolation: Isolation = 
     IsolationMissingError
         If isolation is required and there is none.
     """
-    raise NotImplementedError
+    program = Submission((("self-test", KNOWN[lab.form]),))
+    with Student(lab, program, seed=0, limits=limits or Limits(), bubblewrap=choose(isolation)) as running:
+        try:
+            answer = running.call("known", [np.array([1.0, 2.0, 4.0])], {}, [0] if lab.form == "notebook" else [])
+        except Ended as ended:
+            raise GraderError(f"the self-test of the sandbox failed: {ended}") from None
+        value = answer.value.numpy() if isinstance(answer.value, Tensor) else answer.value
+        gradients = [g.numpy().tolist() for g in answer.gradients or ()]
+        wanted: list[list[float]] = [[2.0, 4.0, 8.0]] if lab.form == "notebook" else []
+        if answer.error is not None or running.errors or value != 21 or gradients != wanted:
+            said = answer.error or running.errors or (value, gradients)
+            raise GraderError(f"the self-test of the sandbox failed: it should give 21 and {wanted}, and gave {said}")
+
+
+#: The sum of squares, which of 1, 2 and 4 is 21, and its gradient twice the numbers.
+KNOWN = {
+    "notebook": "import numpy\nimport torch\n\ndef known(x):\n    return torch.sum(x * x)\n",
+    "module": "def known(x):\n    return sum(y * y for y in x)\n",
+}
+
+
+def _judge(
+    lab: Lab, path: str | Path, seed: int, limits: Limits, bubblewrap: Bubblewrap | None
+) -> tuple[tuple[ItemMark, ...], str]:
+    try:
+        submission = read(path, lab.form, limits.submission)
+    except SubmissionError as error:
+        return _nothing(lab, f"What you handed in cannot be marked: {error}."), str(error)
+    except OSError as error:
+        raise GraderError(f"{path} cannot be read: {error.strerror or error}") from error
+    items = []
+    own = seed_of(seed, lab.name, "the student's generators")
+    with Student(lab, submission, seed=own, limits=limits, bubblewrap=bubblewrap) as student:
+        for item in lab.items:
+            if item.check is None:
+                items.append(ItemMark(item.id, item.title, item.step, None, item.points))
+                continue
+            verdict = item.check.judge(student, seed_of(seed, lab.name, item.id))
+            points = round(item.points * verdict.share, 6)
+            items.append(ItemMark(item.id, item.title, item.step, points, item.points, verdict.feedback))
+        said = [f"{error}" for error in student.errors]
+        log = "\n".join([*said, student.printed] if student.printed else said)
+    return tuple(items), log
+
+
+def _nothing(lab: Lab, why: str) -> tuple[ItemMark, ...]:
+    """No points for anything, for one reason."""
+    return tuple(
+        ItemMark(item.id, item.title, item.step, None, item.points)
+        if item.check is None
+        else ItemMark(item.id, item.title, item.step, 0.0, item.points, (Feedback(False, why),))
+        for item in lab.items
+    )
+
+
+def _unmarked(lab: Lab) -> tuple[ItemMark, ...]:
+    return tuple(ItemMark(item.id, item.title, item.step, None, item.points) for item in lab.items)

@@ -1,0 +1,129 @@
+"""What was handed in, read and never run here: the code cells of a notebook that students may edit, or a module."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from losslab.grading.lab import Form
+
+SUFFIXES: dict[Form, str] = {"notebook": ".ipynb", "module": ".py"}
+MOST_CELLS = 1000
+#: Cell magics whose cell is Python all the same.
+PYTHON_MAGICS = ("time", "timeit", "capture", "prun", "python", "python3", "pypy")
+
+
+class SubmissionError(Exception):
+    """What was handed in cannot be marked; the text says why, and what to hand in instead."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The code that will run, as (name, source), in order. Names are for people: "cell 3"."""
+
+    cells: tuple[tuple[str, str], ...]
+
+
+def read(path: str | Path, form: Form, most: int) -> Submission:
+    """Read a submission of at most so many bytes.
+
+    Raises
+    ------
+    SubmissionError
+        If it is not what this lab asks for. That is the student's to mend.
+    OSError
+        If it cannot be read. That is not.
+    """
+    text = _text(Path(path), form, most)
+    if form == "module":
+        if not text.strip():
+            raise SubmissionError("the file is empty")
+        return Submission((("your module", text),))
+    return Submission(_cells(text))
+
+
+def _text(path: Path, form: Form, most: int) -> str:
+    wanted = f"hand in the {'notebook' if form == 'notebook' else 'module'} itself"
+    found = path.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        raise SubmissionError(f"it is a symbolic link, not a file; {wanted}")
+    if not stat.S_ISREG(found.st_mode):
+        raise SubmissionError(f"it is not a file; {wanted}")
+    # Between the two looks it may have been replaced: by a link, which is not followed, or a pipe, not waited for.
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise SubmissionError(f"it is not a file; {wanted}")
+        data = file.read(most + 1)
+    if len(data) > most:
+        size = f"{max(found.st_size, len(data)) / 2**20:.0f} MiB"
+        raise SubmissionError(
+            f"it has {size}, and at most {most / 2**20:.0f} MiB are read; clear the outputs and save it again"
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SubmissionError(f"it is not text in UTF-8, so no {SUFFIXES[form]} file; {wanted}") from None
+
+
+def _cells(text: str) -> tuple[tuple[str, str], ...]:
+    again = "open it in Jupyter, save it, and hand in the .ipynb file"
+    if not text.strip():
+        raise SubmissionError(f"the file is empty; {again}")
+    try:
+        notebook = json.loads(text)
+    except (ValueError, RecursionError):
+        raise SubmissionError(f"it is not a notebook: its text is not JSON; {again}") from None
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list):
+        raise SubmissionError(f"it is not a notebook of format 4: it has no list of cells; {again}")
+    if len(cells) > MOST_CELLS:
+        raise SubmissionError(f"it has {len(cells)} cells, and at most {MOST_CELLS} are read")
+    found = []
+    for number, cell in enumerate(cells, 1):
+        if not isinstance(cell, dict) or cell.get("cell_type") != "code" or is_locked(cell):
+            continue
+        source = cell.get("source", "")
+        if isinstance(source, list) and all(isinstance(line, str) for line in source):
+            source = "".join(source)
+        if not isinstance(source, str):
+            raise SubmissionError(f"cell {number} of the notebook has no text; {again}")
+        if source.strip():
+            found.append((f"cell {number}", plain_python(source)))
+    return tuple(found)
+
+
+def is_locked(cell: dict[str, Any]) -> bool:
+    """Whether a cell is one that students run but do not edit: it is left out, since the grader has its own checks."""
+    metadata = cell.get("metadata")
+    if not isinstance(metadata, dict):
+        return False
+    nbgrader, tags = metadata.get("nbgrader"), metadata.get("tags")
+    by_nbgrader = isinstance(nbgrader, dict) and nbgrader.get("locked") is True and nbgrader.get("solution") is not True
+    return by_nbgrader or (isinstance(tags, list) and "locked" in tags)
+
+
+def plain_python(source: str) -> str:
+    """A cell without the notebook's own commands: ``%magic`` and ``!command`` lines become ``pass``.
+
+    A cell of another language (``%%bash``) becomes empty. Line numbers stay. A cell that is Python as it stands is left
+    alone: there a line may begin with ``%`` inside a text.
+    """
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        pass
+    else:
+        return source
+    lines = source.split("\n")
+    first = next((i for i, line in enumerate(lines) if line.strip()), 0)
+    magic = re.match(r"%%(\w+)", lines[first])
+    if magic and magic[1] not in PYTHON_MAGICS:
+        return ""
+    return "\n".join(re.sub(r"^(\s*)(%|!|\?\w|\w+ *= *[!%]).*$", r"\1pass", line) for line in lines)
