@@ -36,7 +36,7 @@ def marked(lab, folder, handed_in, out, *, reverse=False, options=None, **settin
     submissions = collect(handed_in, lab.form)
     if reverse:
         submissions = submissions[::-1]
-    return mark_batch(lab, folder, submissions, out, options or Options(seed=5), **settings)
+    return mark_batch(folder, submissions, out, options or Options(seed=5), **{"jobs": 2, **settings})
 
 
 def points(outcome):
@@ -156,12 +156,11 @@ def test_marks_are_the_same_on_a_cluster_of_two_workers(lab, folder, handed_in, 
     assert comparable(outcome) == comparable(first)
 
 
-def test_a_scheduler_at_an_address_is_used(lab, folder, handed_in, tmp_path, first):
-    from distributed import LocalCluster
-
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        outcome = marked(lab, folder, handed_in, tmp_path / "out", cluster=cluster.scheduler_address)
-    assert comparable(outcome) == comparable(first)
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere"])
+def test_a_cluster_that_does_not_answer_is_one_line(lab, folder, handed_in, tmp_path, monkeypatch, address):
+    monkeypatch.setattr(batch, "CLUSTER_PATIENCE", 1)
+    with pytest.raises(BatchError, match=f"no Dask scheduler answers at {address}"):
+        marked(lab, folder, handed_in, tmp_path / "out", cluster=address)
 
 
 def test_another_seed_draws_other_inputs(lab, folder, handed_in, tmp_path, first):

@@ -119,10 +119,10 @@ def test_a_failure_of_the_grader_is_told_by_the_exit_status_and_leaves_the_cell_
 
     real = batch._marks
 
-    def broken(lab, folder, todo, options, jobs, cluster):
-        for submission, print_, mark in real(lab, folder, todo, options, jobs, cluster):
+    def broken(folder, todo, options, jobs, cluster):
+        for submission, print_, mark in real(folder, todo, options, jobs, cluster):
             if submission.student == "bob":
-                mark = batch.failed(lab, submission, options, "Traceback\nOSError: the disk broke")
+                mark = batch.failed(folder.name, submission, options, "Traceback\nOSError: the disk broke")
             yield submission, print_, mark
 
     monkeypatch.setattr(batch, "_marks", broken)

@@ -19,7 +19,6 @@ from losslab.corpora.files import replace_file
 from losslab.grading.sandbox import Isolation, Limits
 
 if TYPE_CHECKING:
-    from losslab.grading.lab import Lab
     from losslab.grading.marking import Mark
 
 Progress = Callable[[str], None]
@@ -31,6 +30,7 @@ MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?P<plugin>file|
 SUFFIXES = {"notebook": (".ipynb", ".py"), "module": (".py", ".ipynb")}
 #: Packages whose version can change a mark.
 PACKAGES = ("losslab", "torch", "numpy")
+CLUSTER_PATIENCE = 20  # seconds for a scheduler to answer
 
 
 class BatchError(Exception):
@@ -288,7 +288,6 @@ def read_settings(out: Path) -> dict[str, Any]:
 
 
 def mark_batch(
-    lab: Lab,
     folder: Path,
     submissions: Sequence[Submission],
     out: Path,
@@ -303,8 +302,6 @@ def mark_batch(
 
     Parameters
     ----------
-    lab
-        Against which lab.
     folder
         The folder of the lab; workers read it anew, since checks are code and do not travel.
     submissions
@@ -355,7 +352,7 @@ def mark_batch(
             kept[submission.student] = record
         elif asked:
             todo.append((submission, print_))
-    for submission, print_, mark in _marks(lab, folder, todo, options, jobs, cluster):
+    for submission, print_, mark in _marks(folder, todo, options, jobs, cluster):
         record = Record(submission, print_, mark)
         try:
             write_record(out, record)
@@ -381,7 +378,6 @@ def say(mark: Mark) -> str:
 
 
 def _marks(
-    lab: Lab,
     folder: Path,
     todo: Sequence[tuple[Submission, str]],
     options: Options,
@@ -408,7 +404,7 @@ def _marks(
                 yield *todo[number], mark
         except (joblib.externals.loky.process_executor.TerminatedWorkerError, ConnectionError) as problem:
             for number in sorted(pending):  # the machine took a worker away: nobody's marks suffer for it
-                yield *todo[number], failed(lab, todo[number][0], options, f"a marking process died: {problem}")
+                yield *todo[number], failed(folder.name, todo[number][0], options, f"a marking process died: {problem}")
 
 
 def _cores() -> int:
@@ -437,7 +433,7 @@ def _workers(cluster: str | None) -> Iterator[None]:
         target = cluster
     try:
         try:
-            client = Client(target, timeout=20)  # type: ignore[no-untyped-call]
+            client = Client(target, timeout=CLUSTER_PATIENCE)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as problem:
             reason = " ".join(str(problem).split())
             raise BatchError(f"no Dask scheduler answers at {cluster} ({reason}); or use local:2") from None
@@ -452,10 +448,9 @@ def _mark_one(number: int, folder: Path, submission: Submission, options: Option
     """Mark one submission in a worker; whatever goes wrong there is the grader's failure and not the student's."""
     from losslab.grading import load_lab, mark
 
-    lab = load_lab(folder)
     try:
         return number, mark(
-            lab,
+            load_lab(folder),
             submission.path,
             student=submission.student,
             seed=options.seed,
@@ -463,14 +458,14 @@ def _mark_one(number: int, folder: Path, submission: Submission, options: Option
             isolation=options.isolation,
         )
     except Exception as problem:
-        return number, failed(lab, submission, options, f"{type(problem).__name__}: {problem}")
+        return number, failed(folder.name, submission, options, f"{type(problem).__name__}: {problem}")
 
 
-def failed(lab: Lab, submission: Submission, options: Options, why: str) -> Mark:
+def failed(lab: str, submission: Submission, options: Options, why: str) -> Mark:
     """A mark that is none: the grader failed."""
     from losslab.grading import Mark
 
-    return Mark(submission.student, lab.name, options.seed, "grader-failure", (), why, 0.0)
+    return Mark(submission.student, lab, options.seed, "grader-failure", (), why, 0.0)
 
 
 def record_path(out: Path, submission: Submission) -> Path:

@@ -114,7 +114,6 @@ def _grade(arguments: argparse.Namespace) -> int:
     try_sandbox(lab, options)
     _say(f"{lab.name}: {len(submissions)} submissions, seed {options.seed}")
     outcome = batch.mark_batch(
-        lab,
         folder,
         submissions,
         out,
