@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import math
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import Any, Literal
@@ -53,9 +54,16 @@ class Picture:
         with style():  # fonts stay text, and ids do not change from call to call
             buffer = io.BytesIO()
             self.figure.savefig(buffer, format="svg", metadata={"Date": None})
-        data = base64.b64encode(buffer.getvalue()).decode("ascii")
+        data = base64.b64encode(_numbered(buffer.getvalue())).decode("ascii")
         alt = escape(self.description, quote=True)
         return f'<img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
+
+
+def _numbered(svg: bytes) -> bytes:
+    """The image with its ids counted: matplotlib takes some of them from addresses in memory."""
+    for number, name in enumerate(dict.fromkeys(re.findall(rb'id="([a-z]+[0-9a-f]{10})"', svg))):
+        svg = svg.replace(name, b"id%d" % number)
+    return svg
 
 
 def picture(
