@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky, Unsatisfiable
+from hypothesis.internal.conjecture import shrinker
 
 from losslab.contracts.model import BrokenPromise, Draw, LossFailed
 
@@ -19,21 +20,36 @@ except ImportError:  # a hypothesis older than the feature that `_same_numbers_e
     providers = None
 
 
+SHRINKING = 250  # inputs tried in order to make the first one that breaks a promise smaller
+
+
+class _SmallEnough(BaseException):
+    """Leaves hypothesis in the middle of shrinking, as an interrupt from the keyboard would."""
+
+
 def search(body: Callable[[Draw], None], *, seed_value: int, examples: int) -> None:
     """Run ``body`` on random inputs; where it raises, shrink the input and raise for the smallest one found.
+
+    Shrinking ends after `SHRINKING` inputs: counted, not timed, so that a seed means the same counterexample on any
+    machine.
 
     Raises
     ------
     BrokenPromise, LossFailed
         Whatever ``body`` raised on that smallest input.
     """
-    last: list[BrokenPromise | LossFailed] = []
+    found: list[tuple[Any, BrokenPromise | LossFailed]] = []  # how large the input was, what it broke; the latest last
+    tried_since = 0
 
     def run(data: st.DataObject) -> None:
+        nonlocal tried_since
+        tried_since += bool(found)
+        if tried_since > SHRINKING:
+            raise _SmallEnough
         try:
             body(data.draw)
-        except (BrokenPromise, LossFailed) as found:
-            last.append(found)
+        except (BrokenPromise, LossFailed) as failed:
+            found.append((_size_of(data), failed))
             raise
 
     quiet = settings(
@@ -50,12 +66,19 @@ def search(body: Callable[[Draw], None], *, seed_value: int, examples: int) -> N
     try:
         with _same_numbers_everywhere():
             seed(seed_value)(quiet(given(st.data())(run)))()
+    except _SmallEnough:
+        raise min(found, key=lambda one: one[0])[1] from None
     except Flaky:  # the same input broke it once and not again: the loss rolls dice, and what it did is on record
-        if last:
-            raise last[-1] from None
+        if found:
+            raise found[-1][1] from None
         raise
     except Unsatisfiable:
         raise AssertionError("the contract's strategy rejects all its inputs") from None
+
+
+def _size_of(data: st.DataObject) -> Any:  # noqa: ANN401
+    """What hypothesis makes smaller: first the number of choices behind an input, then each of them."""
+    return shrinker.sort_key(data.conjecture_data.nodes)
 
 
 @contextmanager

@@ -44,9 +44,13 @@ def in_format(loss: MatryoshkaSubject, question: Question, dtype: torch.dtype, s
         counterexample = replace(question.seen(said), setting=setting, quantities=quantities if exact.finite else ())
         raise BrokenPromise(counterexample)
     room, half = loss.room(question), dtype if dtype in HALF_FORMATS else None
-    if half is not None:
+    try:
+        must_agree(room, got, exact, question.pairs, sentence, setting, half=half)
+    except BrokenPromise:  # only now is it worth asking about every size by itself
+        if half is None:
+            raise
         room = with_every_size_rounded(loss, question, room, half)
-    must_agree(room, got, exact, question.pairs, sentence, setting, half=half)
+        must_agree(room, got, exact, question.pairs, sentence, setting, half=half)
 
 
 def with_every_size_rounded(loss: MatryoshkaSubject, question: Question, room: Room, half: torch.dtype) -> Room:
