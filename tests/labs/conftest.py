@@ -2,6 +2,9 @@
 
 import ast
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import nbclient
@@ -116,3 +119,27 @@ def _solution_cells():
 @pytest.fixture(name="functions_in", scope="session")
 def _functions_in():
     return functions_in
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    """A wheel of this checkout's package, built from a copy, without a network."""
+    root, folder = LABS.parent, tmp_path_factory.mktemp("wheel")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(root / name, folder / name)
+    shutil.copytree(root / "src" / "losslab", folder / "src" / "losslab", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(root / "data" / "apidocs", folder / "data" / "apidocs")
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "--no-build-isolation", "--wheel-dir", folder / "dist", folder], check=True)
+    return next((folder / "dist").glob("losslab-*.whl"))
+
+
+@pytest.fixture(scope="session")
+def solved_cells():
+    """Code of each cell of a lab with its solutions."""
+
+    def cells(name):
+        notebook = nbformat.reads(make_copy(LABS / name, solved=True).decode(), as_version=4)
+        return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+
+    return cells

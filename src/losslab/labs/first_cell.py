@@ -26,10 +26,10 @@ if importlib.util.find_spec("losslab") is None:
     with tempfile.TemporaryDirectory() as folder:
         pins = pathlib.Path(folder, "kept.txt")
         pins.write_text("".join(f"{{p}}=={{importlib.metadata.version(p)}}\\n" for p in kept))
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check"]
         done = subprocess.run([*pip, "--constraint", str(pins), source], capture_output=True, text=True)
     if done.returncode:
-        print(done.stderr[-2000:])
+        print((done.stdout + done.stderr)[-2000:])
         raise RuntimeError("losslab could not be installed, see above; without a network it has to be there already")
     importlib.invalidate_caches()
 
