@@ -37,6 +37,10 @@ def bits_a_pair(labels):
 TIES_LEFT = bits_a_pair([0, 1, 0, 2])  # as they were given
 TIES_TURNED = bits_a_pair([1, 0, 2, 0])  # as torch sorts a row of 17 equal numbers: the first document comes last
 IN_ORDER = log(e**0.2 + e**-1 + e) - 1 + log1p(exp(-1.2))  # 1 first, then 0.2 before -1
+ALL_EIGHT = log(e + 2 + 1 / e + 2 * exp(sqrt(0.5)) + 2 * exp(-sqrt(0.5)))
+# Three queries of rank 1: by how much each of the other five documents is less similar than its positive.
+BEHIND = [(0.6, 0.5, 0.7, 0.6, 0.7), (0.6, 0.5, 0.4, 0.6, 0.5), (0.6, 0.8, 0.7, 0.7, 0.8)]
+GUIDED = sum(log1p(sum(exp(-by / 0.05) for by in row)) for row in BEHIND) / 3
 SHARE = 1 / (1 + exp(1.2))  # of logit 0.3 beside 1.5
 
 # Case, what is shown (None: the only number), the wrong value, the right one; each worked out from the example's input.
@@ -80,6 +84,13 @@ EXPECTED = [
         (2 * log1p(2 * exp(-20)) + 2 * log1p(3 * exp(-20))) / 4,
     ),
     ("infonce-inbatch-off-broadcast", None, log(2 * exp(2) + 2) - 1, log1p(exp(-2))),
+    # Cosines of a query of rank 1 with all eight: 1, 0, 0, -1 and, the negatives, twice each root of 1/2 either way.
+    # Wrong: the target is the negative at -root of 1/2.
+    ("gather-layout", "loss on rank 0", ALL_EIGHT - 1, ALL_EIGHT - 1),
+    ("gather-layout", "loss on rank 1", ALL_EIGHT + sqrt(0.5), ALL_EIGHT - 1),
+    ("gist-rank-offset", None, inf, GUIDED),
+    # scores w^2 on the diagonal, -w^2 elsewhere: log(1 + exp(-2 w^2)), whose slope at w = 1 is two processes' sum
+    ("ddp-mean-world-size", None, -4 / (1 + exp(2)) / 2, -4 / (1 + exp(2))),
     ("soft-target-collapse", "loss", log(3), log(3)),
     ("soft-target-collapse", "gradient of row 1", [0, 0, 0], [-2 / 3, 1 / 3, 1 / 3]),
     ("one-token-text", None, 0.0, "ValueError"),
