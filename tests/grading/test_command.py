@@ -210,7 +210,7 @@ def test_an_out_that_cannot_be_written_is_one_line(folder, handed_in, capsys):
     assert "cannot write to /dev/null/out" in complaint(capsys)
 
 
-@pytest.mark.parametrize("package", ["joblib", "torch", "nbformat"])
+@pytest.mark.parametrize("package", ["joblib", "torch", "numpy"])
 def test_a_missing_package_is_named_before_anything_is_marked(package, tmp_path):
     lab = write_lab(tmp_path / "lab")
     (lab / "marking.py").write_text((lab / "marking.py").read_text().replace('form="module"', 'form="notebook"'))
@@ -225,8 +225,8 @@ def test_a_missing_package_is_named_before_anything_is_marked(package, tmp_path)
         check=False,
     )
     assert done.returncode == 2
-    assert package in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert f"{package} is missing; install" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
     assert not (tmp_path / "out" / "marks").exists()
 
 

@@ -15,7 +15,7 @@ from losslab.grading import Feedback, ItemMark, Mark, exports, feedback, gradesc
 from losslab.grading.batch import Batch, BatchError, Record, Submission
 from small_lab import RIGHT, write_lab
 
-EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>&\"'"
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>&\"'\0\x1b[2J"
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +174,7 @@ def test_whatever_a_student_writes_is_text_on_the_pages(lab, tmp_path):
         assert "<script" not in text
         assert "<img" not in text
         assert "&lt;script&gt;" in text
+        assert all(character.isprintable() or character == "\n" for character in text)
         assert "default-src 'none'" in text
     assert all(path.parent in (out, out / "feedback") for path in out.rglob("*.html"))
 
@@ -312,6 +313,13 @@ def test_the_autograder_marks_from_its_zip_alone(autograder):
     assert done.returncode == 0, done.stdout
     assert content["score"] == 5.0
     assert "seed" in done.stdout
+
+
+def test_the_autograder_needs_no_package_that_its_setup_leaves_out(autograder):
+    hidden = ("joblib", "nbformat", "matplotlib", "anywidget", "ipywidgets", "scipy", "sklearn", "distributed")
+    hide = f"import sys; sys.modules.update(dict.fromkeys({hidden!r})); from losslab.grading import gradescope, mark"
+    environment = {**os.environ, "PYTHONPATH": str(autograder / "source")}
+    subprocess.run([sys.executable, "-c", hide], check=True, env=environment)
 
 
 def test_the_autograder_says_which_file_it_cannot_choose(autograder):

@@ -278,7 +278,7 @@ def read_settings(out: Path) -> dict[str, Any]:
     path = out / "batch.json"
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as problem:
         raise BatchError(f"{path} cannot be read ({problem}); give another --out, or delete it") from None

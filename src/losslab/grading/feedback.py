@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from html import escape
+from html import escape as escape_html
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from losslab.grading import Feedback, ItemMark
     from losslab.grading.batch import Batch, Record
     from losslab.grading.lab import Item, Lab
-    from losslab.grading.marking import Feedback, ItemMark
 
 LOG_LIMIT = 4000  # characters of a student's own output that are shown
 
@@ -40,6 +40,11 @@ td.count, th.count { text-align: right; white-space: nowrap; } a { color: inheri
 .wide { overflow-x: auto; }
 @media print { body { max-width: none; } }
 """
+
+
+def escape(text: str) -> str:
+    """Text as HTML, without control characters: a page must not hold them, and a terminal would obey them."""
+    return escape_html("".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text))
 
 
 def by_item(lab: Lab, record: Record) -> Iterator[tuple[Item, ItemMark | None]]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from losslab.grading.marking import Mark
 
 #: What marking needs to be installed, in the versions installed here: marks then agree with those given here.
-PACKAGES = ("numpy", "torch", "hypothesis", "nbformat", "joblib")
+PACKAGES = ("numpy", "torch", "hypothesis")
 ENDINGS = {".py", ".md", ".ipynb", ".js", ".css", ".mplstyle", ".typed", ".json", ".csv"}
 
 SETUP = """#!/usr/bin/env bash
