@@ -81,7 +81,7 @@ def test_a_module_that_does_not_exist_is_one_line_and_exit_2(beside):
         (["mine:answer"], "'mine:answer' is not callable but of type int"),
         (["mine:raising"], "mine:raising cannot be judged: it raises ValueError: two"),
         (["mine:NeedsAModel"], "NeedsAModel is a class and cannot be made without arguments"),
-        (["mine"], "a loss is named package.module:name, got 'mine'"),
+        (["mine"], "a loss is named package.module:name or folder/file.py:name, got 'mine'"),
         (["broken_module:loss"], "module 'broken_module' needs 'no_such_package_at_all', which is not installed"),
         (["mine:right", "--kind", "graphs"], "kind must be one of listwise, contrastive, "),
         (["mine:right", "--against", "map"], "against must be a callable or one of list_mle, p_list_mle, list_net"),
@@ -144,6 +144,8 @@ def test_every_subcommand_is_joined(capsys):
     assert "measure" in out
 
 
-def test_a_path_is_answered_with_the_name_of_its_module():
-    with pytest.raises(NotALossError, match=r"try mine\.losses:right"):
+def test_a_path_that_leads_nowhere_is_named():
+    with pytest.raises(NotALossError, match=r"there is no file '\./mine/losses\.py'"):
         import_loss("./mine/losses.py:right")
+    with pytest.raises(NotALossError, match=r"there is no file '\./mine/losses'; does it end in \.py\?"):
+        import_loss("./mine/losses:right")

@@ -64,7 +64,7 @@ def no_mask(logits, labels):
     ],
 )
 def test_a_loss_that_cannot_be_judged_is_in_error_with_its_problem_and_input(loss, problem):
-    report = check(loss, only=["batch_invariance", "permutation"])
+    report = check(loss, "listwise", only=["batch_invariance", "permutation"])
     assert not report
     for result in report.results:
         assert result.verdict == "error"

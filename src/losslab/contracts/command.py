@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import ast
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from losslab.contracts.model import Order, Reduction
+from losslab.corpora.files import replace_file
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 KEPT, BROKEN, USAGE = 0, 1, 2
+PRINTED = "-"
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -22,11 +25,17 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "check",
         help="check which promises a loss keeps",
         description="Check which promises a loss keeps, and show the smallest input on which it breaks one.",
-        epilog="exit status: 0 no promise broken, 1 a promise broken, 2 nothing to check or the loss cannot be run",
+        epilog="exit status: 0 no promise broken, but by design, 1 a promise broken, 2 nothing to check or the loss "
+        "cannot be run",
     )
-    parser.add_argument("loss", metavar="package.module:name", help="a function, module or loss class")
     parser.add_argument(
-        "--kind", default="listwise", help="family of promises: listwise (the default), contrastive, token, matryoshka"
+        "loss",
+        metavar="package.module:name",
+        nargs="?",
+        help="a function, module or loss class; or folder/file.py:name",
+    )
+    parser.add_argument(
+        "--kind", help="family of promises: listwise, contrastive, token, matryoshka; left out, it is inferred"
     )
     parser.add_argument(
         "--against",
@@ -66,10 +75,36 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         type=_option,
         help="call the loss, or make its class, with this keyword; may be repeated",
     )
+    parser.add_argument(
+        "--allow",
+        metavar="CONTRACT=REASON",
+        action="append",
+        default=[],
+        type=_reason,
+        help="this contract is broken by design, and why; it is checked and shown, and does not count; may be repeated",
+    )
     parser.add_argument("--only", metavar="CONTRACT", action="append", help="only this contract; may be repeated")
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs (default 0)")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.set_defaults(run=run)
+    parser.add_argument(
+        "--examples", metavar="N", type=_positive(int), help="random inputs for each contract (default: 30 to 60)"
+    )
+    parser.add_argument(
+        "--budget",
+        metavar="SECONDS",
+        type=_positive(float),
+        help="time for all of it; what is not reached by then is unchecked (default 9)",
+    )
+    parser.add_argument("--device", help="where to run the loss: cpu, cuda or mps")
+    parser.add_argument("--code", action="store_true", help="print each counterexample as a program, too")
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        nargs="?",
+        const=PRINTED,
+        help="print the report as JSON instead; with a file, write it there as well as printing the report",
+    )
+    parser.add_argument("--html", metavar="FILE", help="write the report there as a page")
+    parser.set_defaults(run=run, usage=parser.error)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -77,29 +112,76 @@ def run(arguments: argparse.Namespace) -> int:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # as python -m does: users name the file they are standing beside
-    from losslab.contracts.checking import check
-    from losslab.contracts.named import NotALossError, find_loss, import_loss
+    from losslab.contracts.checking import BUDGET, check
+    from losslab.contracts.named import NotALossError, import_loss
 
+    if arguments.loss is None and arguments.json and ":" in arguments.json:  # --json stood before the loss
+        arguments.loss, arguments.json = arguments.json, PRINTED
+    if arguments.loss is None:
+        arguments.usage("name a loss, package.module:name or folder/file.py:name")
     against = arguments.against
     try:
-        loss = find_loss(arguments.loss, dict(arguments.options), arguments.kind)
+        files = [Path(file) for file in (arguments.html, arguments.json) if file not in (None, PRINTED)]
+        for file in files:
+            if not file.parent.is_dir() or file.is_dir():
+                raise ValueError(
+                    f"{file} cannot be written: {'it' if file.is_dir() else file.parent} is "
+                    f"{'a folder' if file.is_dir() else 'no folder'}"
+                )
         declared = {name: getattr(arguments, name) for name in ("order", "count_short_lists", "reduction")}
         declared["shift"] = None if arguments.shift is None else arguments.shift == "true"
         report = check(
-            loss,
+            arguments.loss,
             arguments.kind,
             against=import_loss(against) if against and ":" in against else against,
             seed=arguments.seed,
             only=arguments.only,
+            examples=arguments.examples,
+            options=dict(arguments.options),
+            allow=dict(arguments.allow),
+            budget=arguments.budget or BUDGET,
+            device=arguments.device,
             **{**declared, **dict(arguments.declared)},
         )
     except (NotALossError, TypeError, ValueError) as error:
         return _complain(str(error))
+    try:
+        if arguments.html:
+            replace_file(Path(arguments.html), report.to_html().encode())
+        if arguments.json not in (None, PRINTED):
+            replace_file(Path(arguments.json), (report.to_json() + "\n").encode())
+    except OSError as error:
+        return _complain(f"the report cannot be written: {error}")
     judged = [result for result in report.results if result.verdict not in ("exempt", "unchecked")]
     if judged and all(result.verdict == "error" for result in judged):
         return _complain(f"{arguments.loss} cannot be judged: {judged[0].reason}")
-    print(report.to_json() if arguments.json else report)
+    print(report.to_json() if arguments.json == PRINTED else report)
+    if arguments.code and arguments.json != PRINTED:
+        for contract, program in report.code().items():
+            print(f"\n# --- {contract}\n{program}", end="")
     return KEPT if report else BROKEN
+
+
+def _reason(text: str) -> tuple[str, str]:
+    contract, equals, reason = text.partition("=")
+    if not equals or not contract.strip() or not reason.strip():
+        raise argparse.ArgumentTypeError(f"expected CONTRACT=REASON, got {text!r}")
+    return contract.strip(), reason.strip()
+
+
+def _positive(number: type[Any]) -> Callable[[str], Any]:
+    def read(text: str) -> Any:  # noqa: ANN401
+        try:
+            found = number(text)
+        except ValueError:
+            found = 0
+        if not 0 < found < float("inf"):
+            raise argparse.ArgumentTypeError(
+                f"expected a {'whole ' if number is int else ''}number above 0, got {text!r}"
+            )
+        return found
+
+    return read
 
 
 def _option(text: str) -> tuple[str, Any]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Array = NDArray[np.float64]
-Verdict = Literal["kept", "broken", "exempt", "unchecked", "error"]
+Verdict = Literal["kept", "broken", "by design", "exempt", "unchecked", "error"]
 Direction = Literal["kept", "changed"]
 Order = Literal["labels", "given"]
 Reduction = Literal["mean", "sum", "none"]
@@ -348,6 +348,8 @@ class Counterexample:
     wanted
         What the right quantities are: ``"should be"``; ``"as before"`` where a change of the input should have changed
         nothing; ``"at least"``.
+    program
+        A short program that shows it again; see `code`.
     """
 
     sentence: str
@@ -360,6 +362,14 @@ class Counterexample:
     pairs: Pairs | None = None
     wanted: Literal["should be", "as before", "at least"] = "should be"
     texts: Texts | None = None
+    program: str = ""
+
+    def code(self) -> str:
+        """A program of a few lines of torch that shows the wrong and the right number; empty if there is none.
+
+        It imports the loss where that can be named, and else begins with a line that says which name to put.
+        """
+        return self.program
 
     def lines(self) -> list[tuple[str, str]]:
         """Head and text of each line that shows the numbers."""
@@ -384,6 +394,8 @@ class Counterexample:
             given = {"pairs": self.pairs.to_dict(), "wanted": self.wanted}
         if self.texts is not None:
             given = {"texts": self.texts.to_dict(), "wanted": self.wanted}
+        if self.program:
+            given["code"] = self.program
         return given | {
             "sentence": self.sentence,
             "queries": [
@@ -405,6 +417,7 @@ class BrokenPromise(Exception):  # noqa: N818  (a finding, not a fault of the pr
     def __init__(self, counterexample: Counterexample) -> None:
         super().__init__(counterexample.sentence)
         self.counterexample = counterexample
+        self.calls: tuple[Any, ...] = ()  # of the loss, on the input that broke it; noted by whoever watches
 
 
 class LossFailed(Exception):  # noqa: N818
@@ -414,6 +427,7 @@ class LossFailed(Exception):  # noqa: N818
         super().__init__(problem)
         self.problem = problem
         self.counterexample = counterexample
+        self.calls: tuple[Any, ...] = ()
 
 
 class NoKernel(LossFailed):
@@ -465,6 +479,8 @@ class Contract:
         What declared conventions change in it, in words; empty if nothing.
     random
         False for a check that draws nothing and so needs to run only once.
+    most
+        Inputs to try at most, of a promise that shows on nearly any; None for as many as are asked for.
     """
 
     id: str
@@ -474,6 +490,7 @@ class Contract:
     exemptions: tuple[Exemption, ...] = ()
     under: str = ""
     random: bool = True
+    most: int | None = None
 
     def exemption(self, conventions: AnyConventions) -> str | None:
         """Why a loss under these conventions need not keep the promise; None if it must."""
@@ -492,10 +509,11 @@ class Result:
     contract, title, promise
         Of the contract.
     verdict
-        ``"kept"``; ``"broken"``, with a counterexample; ``"exempt"``, by a declared convention; ``"unchecked"``, when
-        this machine cannot put it to the loss; ``"error"``, when the loss gave nothing that could be judged.
+        ``"kept"``; ``"broken"``, with a counterexample; ``"by design"``, broken as it was declared to be; ``"exempt"``,
+        by a declared convention; ``"unchecked"``, when this machine, or the time there was, could not put it to the
+        loss; ``"error"``, when the loss gave nothing that could be judged.
     reason
-        Why it is exempt, unchecked or an error; remarks on one that is kept.
+        Why it is by design, exempt, unchecked or an error; remarks on one that is kept or broken.
     counterexample
         The smallest one found, or the smallest input that led to the error.
     """

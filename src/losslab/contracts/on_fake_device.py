@@ -14,6 +14,7 @@ from torch import Tensor
 from losslab.contracts.fake_device import FakeCuda, MixedDevicesError, residents_of
 from losslab.contracts.model import BrokenPromise, Counterexample, Unchecked
 from losslab.contracts.subject import first_line
+from losslab.contracts.watched import unwatched
 
 NOTE = "on a fake CUDA device (there is no GPU here)"
 
@@ -28,6 +29,7 @@ def follow(loss: Callable[..., Any], call: Callable[[Callable[[Tensor], Tensor]]
     Unchecked
         If the fake device cannot follow the loss.
     """
+    loss = unwatched(loss)
     if isinstance(loss, torch.jit.ScriptFunction | torch.jit.ScriptModule):
         raise Unchecked("it is compiled by torch.jit, which a fake CUDA device cannot look into; run it on a GPU")
     fake = FakeCuda(residents_of(loss))
