@@ -190,7 +190,7 @@ def _links() -> list[tuple[str, str]]:
     return [(str(path.readlink()), str(path)) for path in names if path.is_symlink()]
 
 
-def _arguments(mode: Mode, limits: Limits, seccomp: int | None) -> list[str]:
+def _arguments(mode: Mode, limits: Limits, torch: bool, seccomp: int | None) -> list[str]:
     """Bubblewrap's options."""
     options = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     options += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL"]
@@ -198,7 +198,7 @@ def _arguments(mode: Mode, limits: Limits, seccomp: int | None) -> list[str]:
         options += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]  # used up in `inside.confine`
     else:
         options += ["--unshare-user", "--uid", str(FIRST_UID), "--gid", str(FIRST_UID)]
-    shown = _places() + [(path, f"/packages/{name}") for name, path in packages().items()]
+    shown = _places() + [(path, f"/packages/{name}") for name, path in packages().items() if torch]
     folders = dict.fromkeys(str(up) for _, place in shown for up in reversed(Path(place).parents) if str(up) != "/")
     for folder in folders:
         options += ["--perms", "0755", "--dir", folder]
@@ -558,7 +558,7 @@ class Sandbox:
             if self.uid is not None:
                 os.chown(home, self.uid, self.uid)
             (folder / "packages").mkdir()
-            for name, path in packages().items():
+            for name, path in packages().items() if self.torch else ():
                 (folder / "packages" / name).symlink_to(path)
             program = str(shutil.copy(INSIDE, folder / "inside.py"))
             self._packages = str(folder / "packages")
@@ -569,7 +569,7 @@ class Sandbox:
             return [str(_interpreter()), *flags, program], options | {"pass_fds": theirs[:2]}
         self._packages = "/packages"
         filter_fd = self._memory_file(theirs, seccomp_filter(platform.machine()))
-        arguments = _arguments(self.bubblewrap.mode, self.limits, filter_fd)
+        arguments = _arguments(self.bubblewrap.mode, self.limits, self.torch, filter_fd)
         # By a handle: what stands in the command line, a student's code could read.
         fd = self._memory_file(theirs, b"".join(os.fsencode(x) + b"\0" for x in arguments))
         command = [self.bubblewrap.path, "--args", str(fd), "/python/bin/python3", *flags, "/inside.py"]
@@ -693,7 +693,7 @@ class Sandbox:
             return self._why
         assert self._process is not None
         try:
-            status = self._process.wait(5)
+            status = self._process.wait(1)
         except subprocess.TimeoutExpired:  # it has only closed the pipe
             return "it closed the line that the grader's questions are answered on"
         if status < 0 or status > 128:

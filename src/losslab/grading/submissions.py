@@ -1,11 +1,9 @@
-"""What was handed in, read and never run here: the code cells of a notebook that students may edit, or a module."""
+"""What was handed in: the code cells of a notebook that students may edit, or a module. Neither run nor parsed here."""
 
 from __future__ import annotations
 
-import ast
 import json
 import os
-import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +13,6 @@ from losslab.grading.lab import Form
 
 SUFFIXES: dict[Form, str] = {"notebook": ".ipynb", "module": ".py"}
 MOST_CELLS = 1000
-#: Cell magics whose cell is Python all the same.
-PYTHON_MAGICS = ("time", "timeit", "capture", "prun", "python", "python3", "pypy")
 
 
 class SubmissionError(Exception):
@@ -95,7 +91,7 @@ def _cells(text: str) -> tuple[tuple[str, str], ...]:
         if not isinstance(source, str):
             raise SubmissionError(f"cell {number} of the notebook has no text; {again}")
         if source.strip():
-            found.append((f"cell {number}", plain_python(source)))
+            found.append((f"cell {number}", source))
     return tuple(found)
 
 
@@ -107,23 +103,3 @@ def is_locked(cell: dict[str, Any]) -> bool:
     nbgrader, tags = metadata.get("nbgrader"), metadata.get("tags")
     by_nbgrader = isinstance(nbgrader, dict) and nbgrader.get("locked") is True and nbgrader.get("solution") is not True
     return by_nbgrader or (isinstance(tags, list) and "locked" in tags)
-
-
-def plain_python(source: str) -> str:
-    """A cell without the notebook's own commands: ``%magic`` and ``!command`` lines become ``pass``.
-
-    A cell of another language (``%%bash``) becomes empty. Line numbers stay. A cell that is Python as it stands is left
-    alone: there a line may begin with ``%`` inside a text.
-    """
-    try:
-        ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        pass
-    else:
-        return source
-    lines = source.split("\n")
-    first = next((i for i, line in enumerate(lines) if line.strip()), 0)
-    magic = re.match(r"%%(\w+)", lines[first])
-    if magic and magic[1] not in PYTHON_MAGICS:
-        return ""
-    return "\n".join(re.sub(r"^(\s*)(%|!|\?\w|\w+ *= *[!%]).*$", r"\1pass", line) for line in lines)
