@@ -54,6 +54,13 @@ def test_a_result_is_a_long_csv_and_its_record(tmp_path):
     assert read(path) == ([{"width": "2", "value": "0.30000000000000004"}, {"width": "3", "value": "inf"}], told)
 
 
+def test_a_cell_of_several_lines_is_one_row(tmp_path):
+    path = measure(measurement([{"width": "two\nlines", "value": 1.0}]), tmp_path, quiet)
+    rows, told = read(path)
+    assert rows == [{"width": "two\nlines", "value": "1.0"}]
+    assert told["rows"] == 1
+
+
 def test_numbers_survive_to_the_last_digit(tmp_path):
     values = torch.rand(50, dtype=torch.float64).tolist()
     path = measure(measurement([{"width": 1, "value": value} for value in values]), tmp_path, quiet)

@@ -12,6 +12,7 @@ NAMES = {
     "listwise-weight": "losslab.measure.listwise_weight",
     "listwise-ties": "losslab.measure.listwise_ties",
     "mistake-sweep": "losslab.measure.mistake_sweep",
+    "audit": "losslab.measure.audit",
     "search-effort": "losslab.measure.search_effort",
     "lab-feedback": "losslab.measure.lab_feedback",
     "list-mle-speed": "losslab.measure.list_mle_speed",

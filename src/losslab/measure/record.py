@@ -87,7 +87,7 @@ def measure(measurement: Measurement, out: Path, progress: Progress, command: Se
         "name": measurement.name,
         "title": measurement.title,
         "columns": list(measurement.columns),
-        "rows": table.count(b"\n") - 1,
+        "rows": sum(1 for _ in csv.reader(io.StringIO(table.decode()))) - 1,  # a cell may have lines
         "sha256": hashlib.sha256(table).hexdigest(),
         "settings": dict(measurement.settings),
         "command": shlex.join(command or ("losslab", "measure", measurement.name)),
