@@ -247,7 +247,7 @@ LAB = Lab(
                 negative_shares,
                 rtol=1e-4,
                 atol=1e-6,
-                what="negative_shares still sum to 1 when the positive is so far ahead that little seems left to share.",
+                what="negative_shares still sum to 1 when the positive is so far ahead that nothing seems left.",
             ),
         ),
         Item(
