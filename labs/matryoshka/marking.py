@@ -128,7 +128,7 @@ def many_right(random: Generator, size: int) -> Case:
 def equal_scores(random: Generator, size: int) -> Case:
     """Two different scores alone; from the fifth case on more than 16 documents."""
     width = size + 2 if size < 5 else 4 * size
-    _, relevant = _ranked(random, size, width, 0.3)
+    _, relevant = _ranked(random, size, width, 0.1)
     return {"scores": random.integers(0, 2, (size, width)) / 2, "relevant": relevant, "k": min(10, width)}
 
 
@@ -183,7 +183,7 @@ LAB = Lab(
             2,
             1,
             Values(
-                "truncate", embeddings, truncate, what="the first dim numbers of each row, divided by their own length"
+                "truncate", embeddings, truncate, what="The first dim numbers of each row, divided by their own length."
             ),
         ),
         Item(
@@ -192,7 +192,7 @@ LAB = Lab(
             1,
             1,
             Values(
-                "truncate", empty_prefixes, truncate, what="a row whose first dim numbers are 0 stays 0, without NaN"
+                "truncate", empty_prefixes, truncate, what="A row whose first dim numbers are 0 stays 0, without NaN."
             ),
         ),
         Item(
@@ -200,7 +200,7 @@ LAB = Lab(
             "a size that cannot be",
             1,
             1,
-            Raises("truncate", wrong_sizes, what="a size below 1 or above the width is refused"),
+            Raises("truncate", wrong_sizes, what="A size below 1 or above the width is refused."),
         ),
         Item(
             "ndcg",
@@ -208,7 +208,10 @@ LAB = Lab(
             3,
             2,
             Values(
-                "ndcg", rankings, ndcg, what="gains of 1 / log2(rank + 1) up to rank k, over those of the best order"
+                "ndcg",
+                rankings,
+                ndcg,
+                what="The gains of 1 / log2(rank + 1) up to rank k, over those of the best order.",
             ),
         ),
         Item(
@@ -216,14 +219,14 @@ LAB = Lab(
             "the best order, cut at k too",
             1,
             2,
-            Values("ndcg", many_right, ndcg, what="the best order has no more than k right documents, and is worth 1"),
+            Values("ndcg", many_right, ndcg, what="The best order has no more than k right documents, and is worth 1."),
         ),
         Item(
             "ndcg-ties",
             "equal scores",
             1,
             2,
-            Values("ndcg", equal_scores, ndcg, what="of two equal scores the document that stands first goes first"),
+            Values("ndcg", equal_scores, ndcg, what="Of two equal scores the document that stands first goes first."),
         ),
         Item(
             "svd",
@@ -235,7 +238,7 @@ LAB = Lab(
                 clouds,
                 svd_scores,
                 dtype="float64",
-                what="cosines in the dim directions in which the documents, as they are, are longest",
+                what="The cosines in the dim directions in which the documents, as they are, are longest.",
             ),
         ),
         Item(
@@ -243,7 +246,9 @@ LAB = Lab(
             "sets of queries from a seed",
             2,
             4,
-            Values("draw_queries", draws, draw_queries, what="one generator with this seed, one call of torch.randint"),
+            Values(
+                "draw_queries", draws, draw_queries, what="One generator with this seed, one call of torch.randint."
+            ),
         ),
         Item(
             "interval",
@@ -255,7 +260,7 @@ LAB = Lab(
                 metrics,
                 paired_interval,
                 dtype="float64",
-                what="the mean difference, and quantiles (1 - level) / 2 and (1 + level) / 2 of the sets' means",
+                what="The mean difference, and quantiles (1 - level) / 2 and (1 + level) / 2 of the sets' means.",
             ),
         ),
         Item(
@@ -268,7 +273,7 @@ LAB = Lab(
                 always_better,
                 paired_interval,
                 dtype="float64",
-                what="where every query differs by the same amount, the interval has no width",
+                what="Where every query differs by the same amount, the interval has no width.",
             ),
         ),
         Item(
@@ -276,7 +281,7 @@ LAB = Lab(
             "win, tie or loss",
             2,
             6,
-            Values("verdict", intervals, verdict, what="a tie if the interval holds 0, its ends included"),
+            Values("verdict", intervals, verdict, what="A tie if the interval holds 0, its ends included."),
         ),
         Item("open-question", "open question: 95 % of what?", 3, 6),
         Item("reflection", "reflection: how many queries?", 2, 6),

@@ -153,8 +153,8 @@ def nan_slots(random: Generator, size: int) -> Case:
 
 
 def tied_labels(random: Generator, size: int) -> Case:
-    """Few different labels; from the fifth case on more than 16 slots, where an unstable sort shows."""
-    lists, width = (size + 2) // 3, size + 1 if size < 5 else 12 + 2 * size
+    """Few different labels; from the fifth case on 17 slots or more, where an unstable sort shows."""
+    lists, width = (1, size + 1) if size < 5 else (size - 4, 12 + size)
     labels = random.integers(-1, 2, (lists, width)).astype(float)
     return {"labels": labels, "mask": _mask(random, lists, width, 1)}
 
@@ -194,7 +194,7 @@ LAB = Lab(
                 one_list,
                 gradients=("logits",),
                 oracle_gradients=one_list_gradient,
-                what="pick i costs the log of the mass from i to the end, less logit i",
+                what="Pick i costs the log of the mass from i to the end, less logit i.",
             ),
         ),
         Item(
@@ -203,7 +203,7 @@ LAB = Lab(
             2,
             2,
             Values(
-                "mass_left", rows, mass_left, what="column i holds the log of the sum of exp from column i to the end"
+                "mass_left", rows, mass_left, what="Column i holds the log of the sum of exp from column i to the end."
             ),
         ),
         Item(
@@ -211,7 +211,7 @@ LAB = Lab(
             "logits of any size",
             1,
             2,
-            Values("mass_left", far_rows, mass_left, what="logits near -900 and 900 neither overflow nor vanish"),
+            Values("mass_left", far_rows, mass_left, what="Logits near -900 and 900 neither overflow nor vanish."),
         ),
         Item(
             "empty-slots",
@@ -224,7 +224,7 @@ LAB = Lab(
                 choice_costs,
                 gradients=("logits",),
                 oracle_gradients=choice_costs_gradient,
-                what="an empty slot is no candidate of any pick, makes no pick, and gets no gradient",
+                what="An empty slot is no candidate of any pick, makes no pick, and gets no gradient.",
             ),
         ),
         Item(
@@ -238,7 +238,7 @@ LAB = Lab(
                 choice_costs,
                 gradients=("logits",),
                 oracle_gradients=choice_costs_gradient,
-                what="NaN or a huge number in an empty slot changes nothing, and gets gradient exactly 0",
+                what="NaN or a huge number in an empty slot changes nothing, and gets gradient exactly 0.",
             ),
         ),
         Item(
@@ -250,7 +250,7 @@ LAB = Lab(
                 "by_label",
                 tied_labels,
                 by_label,
-                what="highest label first, equal labels in the order they stand at any width, empty slots last",
+                what="Highest label first, equal labels in the order they stand at any width, empty slots last.",
             ),
         ),
         Item(
@@ -264,7 +264,7 @@ LAB = Lab(
                 list_mle,
                 gradients=("logits",),
                 oracle_gradients=list_mle_gradient,
-                what="the mean, over lists of at least two documents, of what all picks cost",
+                what="The mean, over lists of at least two documents, of what all picks cost.",
             ),
         ),
         Item(
@@ -287,7 +287,7 @@ LAB = Lab(
             "no list to rank is an error",
             1,
             5,
-            Raises("list_mle", nothing_to_rank, what="a batch without a list of two documents is refused"),
+            Raises("list_mle", nothing_to_rank, what="A batch without a list of two documents is refused."),
         ),
         Item("open-question", "open question: an order among the zeros", 3, 5),
         Item("reflection", "reflection: who depends on whom", 2, 5),

@@ -21,7 +21,7 @@ def choice_costs(logits, mask):
     ),
     (
         "times-the-mask",
-        "The costs are multiplied by the mask, and 0 times NaN is NaN.",
+        "The costs are multiplied by the mask, and 0 times what is infinite or NaN is NaN.",
         """
 def choice_costs(logits, mask):
     left = mass_left(logits.masked_fill(~mask, -torch.inf))

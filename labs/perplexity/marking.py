@@ -137,7 +137,7 @@ def some_nats(random: np.random.Generator, size: int) -> dict[str, Any]:
 
 def a_mean_and_size(random: np.random.Generator, size: int) -> dict[str, Any]:
     """A mean cost and a vocabulary."""
-    return {"nats": round(float(random.uniform(0, 12)), 3), "size": int(random.integers(1, 4**size))}
+    return {"nats": round(float(random.uniform(0, 12)), 3), "size": int(random.integers(1, 2 ** (size + 3)))}
 
 
 def _text(random: np.random.Generator, tokens: int, vocabulary: int) -> tuple[list[Row], list[int]]:
@@ -188,7 +188,7 @@ LAB = Lab(
             2,
             1,
             Values(
-                "log_softmax", near, log_softmax, **TIGHT, what="the logit less the log of the sum of all exponentials"
+                "log_softmax", near, log_softmax, **TIGHT, what="The logit less the log of the sum of all exponentials."
             ),
         ),
         Item(
@@ -196,7 +196,7 @@ LAB = Lab(
             "logits of any size",
             2,
             1,
-            Values("log_softmax", far, log_softmax, **TIGHT, what="logits near -1000 and 1000 are no trouble"),
+            Values("log_softmax", far, log_softmax, **TIGHT, what="Logits near -1000 and 1000 are no trouble."),
         ),
         Item(
             "wrong-order",
@@ -209,7 +209,7 @@ LAB = Lab(
                 log_of_softmax,
                 rtol=1e-6,
                 atol=1e-6,
-                what="log of the probability, and -inf where that has become 0",
+                what="The logarithm of the probability, and -inf where that has become 0.",
             ),
         ),
         Item(
@@ -222,7 +222,7 @@ LAB = Lab(
                 one_token,
                 loss_at,
                 **TIGHT,
-                what="the negative log-probability of the token that came, in nats",
+                what="The negative log-probability of the token that came, in nats.",
             ),
         ),
         Item(
@@ -230,14 +230,14 @@ LAB = Lab(
             "the mean",
             1,
             4,
-            Values("mean", some_losses, mean, **TIGHT, what="the sum of the costs over the number of tokens"),
+            Values("mean", some_losses, mean, **TIGHT, what="The sum of the costs over the number of tokens."),
         ),
         Item(
             "mean-of-nothing",
             "no token, no mean",
             1,
             4,
-            Raises("mean", no_losses, what="the mean of no tokens is refused"),
+            Raises("mean", no_losses, what="The mean of no tokens is refused."),
         ),
         Item(
             "perplexity",
@@ -249,7 +249,7 @@ LAB = Lab(
                 a_mean,
                 perplexity,
                 **TIGHT,
-                what="exp of the mean cost, and inf where a float cannot hold it",
+                what="The exponential of the mean cost, and inf where a float cannot hold it.",
             ),
         ),
         Item(
@@ -262,7 +262,7 @@ LAB = Lab(
                 a_mean_and_size,
                 share_of_uniform,
                 **TIGHT,
-                what="perplexity as a share of V, which is the perplexity of equal scores",
+                what="Perplexity as a share of V, which is the perplexity of equal scores.",
             ),
         ),
         Item(
@@ -275,7 +275,7 @@ LAB = Lab(
                 text,
                 text_losses,
                 **TIGHT,
-                what="T rows and T tokens give T - 1 costs: row t is asked for token t + 1",
+                what="T rows and T tokens give T - 1 costs: row t is asked for token t + 1.",
             ),
         ),
         Item(
@@ -283,7 +283,13 @@ LAB = Lab(
             "any other shift, to see it",
             1,
             7,
-            Values("text_losses", text_and_shift, text_losses, **TIGHT, what="shift=0 and shift=2 are let through"),
+            Values(
+                "text_losses",
+                text_and_shift,
+                text_losses,
+                **TIGHT,
+                what="The argument shift is used: shift=0 and shift=2 are let through.",
+            ),
         ),
         Item(
             "mask",
@@ -295,7 +301,7 @@ LAB = Lab(
                 padded,
                 batch_losses,
                 **TIGHT,
-                what="a prediction counts if it is of a token, and is left out of the list otherwise",
+                what="A prediction counts if it is of a token, and is left out of the list otherwise.",
             ),
         ),
         Item(
@@ -308,7 +314,7 @@ LAB = Lab(
                 padded_left,
                 batch_losses,
                 **TIGHT,
-                what="with padding in front, the first token is predicted from padding and does not count",
+                what="With padding in front, the first token is predicted from padding and does not count.",
             ),
         ),
         Item(
@@ -316,7 +322,7 @@ LAB = Lab(
             "bits",
             1,
             9,
-            Values("bits", some_nats, bits, **TIGHT, what="nats over ln 2"),
+            Values("bits", some_nats, bits, **TIGHT, what="Nats over ln 2."),
         ),
         Item("open-question", "open question: two vocabularies", 3, 9),
         Item("reflection", "reflection: which would you have caught?", 2, 9),

@@ -17,7 +17,8 @@ def log_softmax(logits):
 def log_softmax(logits):
     highest = max(logits)
     weights = [math.exp(z - highest) for z in logits]
-    return [math.log(w / sum(weights)) for w in weights]
+    total = sum(weights)
+    return [math.log(w / total) for w in weights]
 """,
     ),
     (
