@@ -14,6 +14,7 @@
 ``links``               repository and Colab links, from the one address in ``_config.yml``
 ``status``              versions and times for the status page
 ``casebook``            an entry for every mistake, from its record; search; links to entries
+``audit``               which promises the losses of installed libraries keep, from the committed measurement
 ``prose``               published numbers with their source; everything else comes from code
 ======================  ============================================================================================
 
@@ -43,6 +44,7 @@ PARTS = (
     "links",
     "status",
     "casebook",
+    "audit",
     "slim",
     "guards",
 )
