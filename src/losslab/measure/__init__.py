@@ -29,6 +29,7 @@ NAMES = {
     "token-nll-memory": "losslab.measure.token_nll_memory",
     "perplexity-peers": "losslab.measure.perplexity_peers",
     "byte-lm": "losslab.measure.byte_lm",
+    "grading-speed": "losslab.measure.grading_speed",
 }
 
 
