@@ -180,6 +180,14 @@ OTHERS = [
     ("infonce_padded_negatives", None, log(2 + exp(-20)), log1p(exp(-20))),
     ("mrl_mean_over_dims", None, (log(2) + log1p(exp(-1))) / 2, log(2) + log1p(exp(-1))),
     ("mrl_norm_of_whole", None, (log1p(exp(-1.6)) + log1p(exp(-0.96))) / 2, log1p(exp(-2))),
+    # scores 3 against 1, and -1 against 0; after it, of the first number as a unit vector: 1 against 1, -1 against -1
+    (
+        "mrl_left_patched",
+        "base loss before",
+        (log1p(exp(-2)) + log1p(exp(1))) / 2,
+        (log1p(exp(-2)) + log1p(exp(1))) / 2,
+    ),
+    ("mrl_left_patched", "base loss after", log(2), (log1p(exp(-2)) + log1p(exp(1))) / 2),
     ("mrl_scaled_scores", None, log1p(exp(-1)), log1p(exp(-2))),
     ("token_clamped_labels", None, 2 * log(2), log(2)),
     ("token_half_sum", None, inf, 90.0),

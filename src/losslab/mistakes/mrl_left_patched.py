@@ -1,12 +1,14 @@
 """Patched, and not put back when something fails."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from torch import Tensor
 from torch.nn import Module
 
-from losslab.mistakes._parts import as_served, weighted
-from losslab.mistakes._record import Mistake
+from losslab.mistakes._examples import tensor
+from losslab.mistakes._parts import as_served, own_costs, weighted
+from losslab.mistakes._record import Example, Function, Mistake
 
 
 def wrong(
@@ -26,6 +28,31 @@ def wrong(
     return loss
 
 
+class DotProducts(Module):
+    """InfoNCE of dot products at temperature 1; out of memory whenever it is told to be."""
+
+    full = False
+
+    def forward(self, queries: Tensor, documents: Tensor) -> Tensor:
+        """Loss of (B, d) twice -> scalar."""
+        if self.full:
+            raise MemoryError
+        return own_costs(queries @ documents.T).mean()
+
+
+def show(
+    wrap: Function, *, queries: list[list[float]], documents: list[list[float]], dims: list[int]
+) -> dict[str, float]:
+    """Base loss by itself before and after a step that runs out of memory."""
+    base, pairs = DotProducts(), (tensor(queries), tensor(documents))
+    loss, before = wrap(base, dims), base(*pairs).item()
+    base.full = True
+    with suppress(MemoryError):
+        loss(*pairs)
+    base.full = False
+    return {"base loss before": before, "base loss after": base(*pairs).item()}
+
+
 MISTAKE = Mistake(
     name="mrl_left_patched",
     kind="matryoshka",
@@ -38,4 +65,10 @@ MISTAKE = Mistake(
     wrong=wrong,
     right="matryoshka",
     met="built",
+    example=Example(
+        {"queries": [[1.0, 2.0], [-1.0, 1.0]], "documents": [[1.0, 1.0], [1.0, 0.0]], "dims": [1]},
+        show,
+        unit="nats",
+        note="One step at size 1 runs out of memory, and somebody catches the exception.",
+    ),
 )

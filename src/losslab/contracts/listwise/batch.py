@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from hypothesis import strategies as st
 
 from losslab.contracts import closeness
 from losslab.contracts.agreement import broken, compare, must_agree
-from losslab.contracts.listwise.lists import fills, lists, widths
+from losslab.contracts.listwise.lists import FILLS, YES_OR_NO, drawn_width, lists, whole
+from losslab.contracts.listwise.once import filler, value_of_filler
 from losslab.contracts.model import BrokenPromise, Contract, Counterexample, Draw, Quantity, Query
 from losslab.contracts.subject import Outcome, Subject
 from losslab.contracts.wording import show
@@ -17,7 +17,7 @@ from losslab.contracts.wording import show
 def padding_invariance(loss: Subject, draw: Draw) -> None:
     """Alone, then with empty slots behind it, then beside a longer list: a query teaches the same."""
     query = draw(lists(tied=True))
-    width, fill = draw(widths(len(query))), draw(fills())
+    width, fill = drawn_width(draw, len(query)), draw(FILLS)
     alone = loss.alone(query)
     must_agree(
         loss,
@@ -37,12 +37,13 @@ PADDING_INVARIANCE = Contract(
     "slots hold.",
     padding_invariance,
     under="Beside another list only the direction of the gradient is asked for; its weight is batch_invariance's.",
+    most=30,
 )
 
 
 def batch_invariance(loss: Subject, draw: Draw) -> None:
     """A batch teaches what its queries teach alone, each with the same weight."""
-    queries = [draw(lists()) for _ in range(draw(st.integers(2, 3)))]
+    queries = [draw(lists()) for _ in range(draw(whole(2, 3)))]
     alone = [loss.alone(query) for query in queries]
     must_agree(
         loss,
@@ -62,13 +63,14 @@ BATCH_INVARIANCE = Contract(
     "their number.",
     batch_invariance,
     under="reduction='sum' asks for the sum, with each gradient unchanged; 'none' for each query's own value.",
+    most=30,
 )
 
 
 def padding_gradient(loss: Subject, draw: Draw) -> None:
     """Whatever an empty slot holds, nothing is taught there."""
     queries = [draw(lists(tied=True))]
-    width, fill = draw(widths(len(queries[0]))), draw(fills())
+    width, fill = drawn_width(draw, len(queries[0])), draw(FILLS)
     outcome = loss.run(queries, width=width, fill=fill)
     taught = {slot: gradient for slot, gradient in outcome.padding.items() if gradient != 0}  # nan is not 0 either
     if taught:
@@ -88,14 +90,15 @@ PADDING_GRADIENT = Contract(
     "no gradient at padding",
     "The gradient at an empty slot is exactly 0, whatever the slot holds, nan included.",
     padding_gradient,
+    most=40,
 )
 
 
 def short_lists(loss: Subject, draw: Draw) -> None:
     """Lists with no or one document, beside one that can be ranked, add nothing."""
     query = draw(lists())
-    short = [draw(lists(fewest=0, most=1)) for _ in range(draw(st.integers(1, 2)))]
-    queries = [*short, query] if draw(st.booleans()) else [query, *short]
+    short = [draw(lists(fewest=0, most=1)) for _ in range(draw(whole(1, 2)))]
+    queries = [*short, query] if draw(YES_OR_NO) else [query, *short]
     nothing = Outcome(np.zeros(1), (np.zeros(1),))
     alone = [
         loss.alone(q) if len(q) >= 2 else Outcome(nothing.values, (nothing.gradients[0][: len(q)],)) for q in queries
@@ -117,6 +120,7 @@ SHORT_LISTS = Contract(
     "A list of no or one document contributes 0 and no gradient, and is not counted in the mean.",
     short_lists,
     under="count_short_lists=True asks that they be counted; under 'sum' and 'none' there is no mean to count in.",
+    most=30,
 )
 
 
@@ -130,15 +134,15 @@ def beside_a_longer_list(loss: Subject, query: Query, alone: Outcome, width: int
 
     Losses that never see an empty slot, because a library packs the batch for them, are reached only this way.
     """
-    filler = Query((0.0,) * width, (1.0,) * width)
-    batch = loss.run([query, filler])
-    share = loss.count([query, filler]) if loss.conventions.reduction == "mean" else 1
+    queries = [query, filler(width)]
+    batch = loss.run(queries)
+    share = loss.count(queries) if loss.conventions.reduction == "mean" else 1
     value = float(batch.values[0])
     if loss.conventions.reduction != "none":
-        value = value * share - float(loss.alone(filler).values[0])
+        value = value * share - value_of_filler(loss, width)
     got = Outcome(np.array([value]), (batch.gradients[0] * share,))
 
-    room = 2 * closeness.room([query, filler], loss.scale, torch.float32)  # the value is a difference of larger ones
+    room = 2 * closeness.room(queries, loss.scale, torch.float32)  # the value is a difference of larger ones
     value_error = abs(value - alone.values[0]) / (room + closeness.VALUE * abs(batch.values[0]) * share)
     gradient = compare(got.gradients[0], alone.gradients[0], closeness.room([query], loss.scale, torch.float32))
     if gradient.direction == "kept":
