@@ -204,8 +204,8 @@ LAB = Lab(
                 some_rows,
                 score_gradient,
                 rtol=1e-4,
-                what="score_gradient gives, for each row by itself, the derivative of its loss −log p(positive) by each of "
-                "its scores (not by its logits, and not of a mean over rows).",
+                what="score_gradient gives, for each row by itself, the derivative of its loss −log p(positive) by "
+                "each of its scores (not by its logits, and not of a mean over rows).",
             ),
         ),
         Item(
