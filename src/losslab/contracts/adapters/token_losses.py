@@ -114,7 +114,10 @@ class PerplexityMetric:
         """Perplexity of a batch. logits (B, T, V), labels (B, T), shifted beforehand."""
         metric: Any = self.library_metric
         if isinstance(metric, torch.nn.Module):
-            metric = metric.to(logits.device)
+            if metric.device != logits.device:  # a copy is moved, and the original stays where it is
+                metric = copy.copy(metric)
+                metric._defaults = dict(metric._defaults)
+                metric = metric.to(logits.device)
             metric.reset()
         value = metric(logits, labels, **self.options)
         assert isinstance(value, Tensor)
