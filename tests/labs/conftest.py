@@ -44,7 +44,7 @@ def _counted(name, function):
 for _name in FUNCTIONS:
     globals()[_name] = _counted(_name, globals()[_name])
 _found = []
-for _live in [thing for thing in _gc.get_objects() if isinstance(thing, _Live)]:
+for _live in [thing for thing in _gc.get_objects() if issubclass(type(thing), _Live)]:
     for _key, _control in _live.controls.items():
         if isinstance(_control, _widgets.Checkbox):
             _values = [not _control.value, _control.value]
@@ -82,7 +82,7 @@ def run_source():
             where = {"metadata": {"path": str(LABS / name)}}
             nbclient.NotebookClient(notebook, timeout=120, resources=where).execute()
             last = notebook.cells.pop()
-            done[name] = notebook, json.loads(last.outputs[0].text)
+            done[name] = notebook, json.loads(last.outputs[-1].text)
         return done[name]
 
     return run
@@ -100,7 +100,7 @@ def functions_in(code):
     return {node.name: node for node in ast.parse(code).body if isinstance(node, kinds)}
 
 
-@pytest.fixture(name="labs_folder")
+@pytest.fixture(name="labs_folder", scope="session")
 def _labs_folder():
     return LABS
 

@@ -16,6 +16,7 @@ from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
+from playwright.sync_api import TimeoutError as LateError
 
 from losslab.labs.release import make_copy
 
@@ -24,13 +25,16 @@ pytestmark = pytest.mark.xdist_group("lab-infonce")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, labs_folder):
-    """A JupyterLab with the solved and the empty notebook; yields ``address(name)`` and stops it at the end."""
+    """A JupyterLab with the solved and the empty notebook; and closes it and its kernels at the end."""
     home, work = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("work")
     (work / "solved.ipynb").write_bytes(make_copy(labs_folder / "infonce", solved=True))
     (work / "empty.ipynb").write_bytes(make_copy(labs_folder / "infonce"))
     (home / "config" / "labconfig").mkdir(parents=True)
     quiet = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}  # it would ask another host
     (home / "config" / "labconfig" / "page_config.json").write_text(json.dumps(quiet), encoding="utf-8")
+    settings = home / "config" / "lab" / "user-settings" / "@jupyterlab" / "notebook-extension"
+    settings.mkdir(parents=True)  # all cells are in the page, those out of sight too
+    (settings / "tracker.jupyterlab-settings").write_text('{"windowingMode": "none"}', encoding="utf-8")
     with closing(socket.socket()) as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
@@ -61,7 +65,20 @@ def server(tmp_path_factory, labs_folder):
                 if process.poll() is not None or time.monotonic() > deadline:
                     pytest.fail("JupyterLab did not start:\n" + log.read_text(encoding="utf-8")[-3000:])
                 time.sleep(0.1)
-        yield lambda name: f"http://127.0.0.1:{port}/lab/tree/{name}.ipynb?token={token}&reset"
+
+        def wait_for_kernel():
+            for _ in range(600):
+                asked = f"http://127.0.0.1:{port}/api/kernels?token={token}"
+                kernels = json.load(urllib.request.urlopen(asked, timeout=10))
+                used = [kernel for kernel in kernels if kernel["connections"]]
+                if used and all(kernel["execution_state"] == "idle" for kernel in used):
+                    return
+                time.sleep(0.1)
+
+        here = f"http://127.0.0.1:{port}/lab/tree"
+        yield SimpleNamespace(
+            address=lambda name: f"{here}/{name}.ipynb?token={token}&reset", wait_for_kernel=wait_for_kernel
+        )
     finally:
         process.terminate()
         process.wait(30)
@@ -78,11 +95,20 @@ def opened(server, browser):
         asked, errors = [], []
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(server(name))
+        page.goto(server.address(name))
         page.locator(".jp-Notebook .jp-CodeCell .cm-content").first.wait_for(timeout=60_000)
+        page.locator(".jp-Toolbar-kernelName", has_text="Python 3").wait_for(timeout=60_000)
         page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=60_000)
-        page.get_by_role("menuitem", name="Run", exact=True).click()
-        page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        server.wait_for_kernel()
+        said = page.locator(".jp-OutputArea-output", has_text="Lab infonce: losslab")
+        for patience in (20_000, 60_000):  # a click that comes before the kernel is there only brings up a dialog
+            page.get_by_role("menuitem", name="Run", exact=True).click()
+            page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+            try:
+                said.wait_for(timeout=patience)
+                break
+            except LateError:
+                page.keyboard.press("Escape")
         return SimpleNamespace(page=page, asked=asked, errors=errors)
 
     yield run_all
