@@ -5,8 +5,8 @@ Write one function after the other and run
     python perplexity.py
 
 after each. It checks what is written, shows the smallest case in which yours differs, and draws yours against what it
-should be (`python perplexity.py 3` draws step 3 again). Nothing but the standard library is needed. Time: about 50
-minutes.
+should be (`python perplexity.py 3` draws step 3 again). Nothing but the standard library is needed. Beside it lies a
+notebook, live.ipynb, with controls that drive this file while you write it. Time: about 50 minutes.
 
 A language model takes what it has read and gives every token of its vocabulary a score, a logit. Everything here is
 about what becomes of those scores on their way to one number. At four places there is a second way to write the line:
