@@ -428,6 +428,7 @@ class Sandbox:
         self._why: str | None = None
         self._finish = float("inf")
         self._closed = threading.Event()
+        self._watcher: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._first: int | None = None  # a handle on the first process of its process space
 
@@ -496,6 +497,8 @@ class Sandbox:
         if self._closed.is_set():
             return
         self._closed.set()
+        if self._watcher is not None:
+            self._watcher.join()  # it must not use a handle that is about to be somebody else's
         self._kill()
         process = self._process
         if process is not None:
@@ -533,7 +536,8 @@ class Sandbox:
         finally:
             for fd in theirs:
                 os.close(fd)
-        threading.Thread(target=self._watch, daemon=True).start()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
         # A sandbox's own number as the user inside; as an ordinary user bubblewrap has done it already.
         given = {
             "uid": self.uid,
