@@ -105,6 +105,7 @@ def check(
     allow: Mapping[str, str] | None = None,
     budget: float | None = BUDGET,
     device: str | torch.device | None = None,
+    extra: Collection[Contract] = (),
     **conventions: Any,  # noqa: ANN401
 ) -> Report:
     """Check which promises a loss keeps, and show the smallest input found on which it breaks one.
@@ -150,6 +151,8 @@ def check(
     device
         Where to run the loss, ``"cpu"``, ``"cuda"`` or ``"mps"``. Left out, on the CPU, and the contract ``device``
         where ``LOSSLAB_DEVICE`` says, or on the best device there is.
+    extra
+        Contracts of your own for losses of this kind, checked after ours.
     **conventions
         Declared conventions by name: those of `Conventions` (``order``, ``count_short_lists``, ``reduction``), of
         `ContrastiveConventions` (``temperature``, ``normalize``, ``symmetric``, ``reduction``, ``more_documents``,
@@ -186,12 +189,13 @@ def check(
     if kind is not None and kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(CONTRACTS)}, got {kind!r}")
     meant = import_loss(loss) if isinstance(loss, str) else loss
-    among = KINDS if kind is not None else asked_of(only, against, conventions)
+    built_in = None if only is None else {only} if isinstance(only, str) else set(only) - {c.id for c in extra}
+    among = KINDS if kind is not None else asked_of(built_in, against, conventions)
     found, inferred = identify(meant, options, kind, loss if isinstance(loss, str) else None, tuple(among))
     kind = inferred.kind
     family = KINDS[kind]
-    contracts = contracts_of(kind, only, objective=against is not None)
-    allow = allowed(allow, kind)
+    contracts = contracts_of(kind, only, objective=against is not None, extra=extra)
+    allow = allowed(allow, kind, extra)
     declared = conventions_of(found, kind, conventions)
     if isinstance(found, PerplexityMetric) and isinstance(declared, TokenConventions):
         found = found.declared(declared)
@@ -199,7 +203,7 @@ def check(
     name = name_of(found)
     if where is not None and where.type != "cpu" and isinstance(found, torch.nn.Module):
         found = copy.deepcopy(found).to(where)
-    watch = Watch(budget=budget, device=where)
+    watch = Watch(budget=budget, device=None if where is None or where.type == "cpu" else where)
     watched = Watched(found, watch, wraps=kind == "matryoshka")
     remarks = [str(inferred)] if inferred.why else []
     origin = origin_of(loss, meant, options or {}, kind)
@@ -294,7 +298,7 @@ def on_device(device: torch.device | None) -> Iterator[None]:
             os.environ["LOSSLAB_DEVICE"] = before
 
 
-def allowed(allow: Mapping[str, str] | None, kind: str) -> dict[str, str]:
+def allowed(allow: Mapping[str, str] | None, kind: str, extra: Collection[Contract] = ()) -> dict[str, str]:
     """What may be broken, each with a reason.
 
     Raises
@@ -302,7 +306,7 @@ def allowed(allow: Mapping[str, str] | None, kind: str) -> dict[str, str]:
     ValueError
         If there is no such contract, or no reason.
     """
-    known = [c.id for c in CONTRACTS[kind]]
+    known = [c.id for c in (*CONTRACTS[kind], *extra)]
     if allow is not None and not isinstance(allow, Mapping):
         raise ValueError(f"allow must name contracts with their reasons, {{'scale': 'why'}}, got {allow!r}")
     for contract, reason in (allow or {}).items():
@@ -389,17 +393,27 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def contracts_of(kind: str, only: Collection[str] | None = None, *, objective: bool = False) -> Sequence[Contract]:
-    """The contracts of a kind, ``objective`` among them only if there is one to compare with.
+def contracts_of(
+    kind: str, only: Collection[str] | None = None, *, objective: bool = False, extra: Collection[Contract] = ()
+) -> Sequence[Contract]:
+    """The contracts of a kind, ``objective`` among them only if there is one to compare with, and those of one's own.
 
     Raises
     ------
     ValueError
-        If there is no such kind, or no such contract.
+        If there is no such kind, or no such contract, or ``extra`` has one whose name is taken.
+    TypeError
+        If ``extra`` holds something else.
     """
     if kind not in CONTRACTS:
         raise ValueError(f"kind must be one of {', '.join(CONTRACTS)}, got {kind!r}")
-    contracts = [c for c in CONTRACTS[kind] if objective or c.id != "objective"]
+    for own in extra:
+        if not isinstance(own, Contract):
+            raise TypeError(f"extra must hold Contracts, got {own!r}; make one of your function with Contract(…)")
+    names = [c.id for c in (*CONTRACTS[kind], *extra)]
+    if taken := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise ValueError(f"extra has a contract named {taken[0]!r}, and so have others of {kind}; give it another id")
+    contracts = [c for c in CONTRACTS[kind] if objective or c.id != "objective"] + list(extra)
     if only is None:
         return contracts
     only = [only] if isinstance(only, str) else only

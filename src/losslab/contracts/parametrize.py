@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from losslab.contracts.checking import asked_of, check, contracts_of
+from losslab.contracts.model import Contract
 from losslab.contracts.named import identify
 from losslab.contracts.report import describe
 from losslab.contracts.subject import name_of
@@ -26,6 +27,7 @@ class ContractCase:
     examples: int | None
     conventions: Mapping[str, Any] = field(default_factory=dict)
     allow: Mapping[str, str] = field(default_factory=dict)
+    extra: tuple[Contract, ...] = ()
 
     def __call__(self, loss: Callable[..., Any] | str) -> None:
         """Fail with the counterexample if any seed breaks the contract; skip, saying why, if the loss is exempt.
@@ -44,6 +46,7 @@ class ContractCase:
                 only=[self.contract],
                 examples=self.examples,
                 allow={name: why for name, why in self.allow.items() if name == self.contract},
+                extra=self.extra,
                 **self.conventions,
             )
             (result,) = report.results
@@ -64,6 +67,7 @@ def parametrize_with_contracts(
     only: Collection[str] | None = None,
     examples: int | None = None,
     allow: Mapping[str, str] | None = None,
+    extra: Collection[Contract] = (),
     **conventions: Any,  # noqa: ANN401
 ) -> pytest.MarkDecorator:
     """Parametrise a test with every pair of loss and contract; the test gets ``loss`` and ``contract`` and calls one.
@@ -72,7 +76,7 @@ def parametrize_with_contracts(
     ----------
     losses
         Callables, modules, or names ``"package.module:name"``, as `losslab.check` takes them.
-    kind, against, only, examples, **conventions
+    kind, against, only, examples, extra, **conventions
         As for `losslab.check`; without a kind, each loss is of the kind inferred for it.
     allow
         As for `losslab.check`: what is broken by design is an expected failure, and its reason is shown.
@@ -98,9 +102,11 @@ def parametrize_with_contracts(
         cases += [
             pytest.param(
                 loss,
-                ContractCase(contract.id, inferred.kind, seeds, against, examples, conventions, allow or {}),
+                ContractCase(
+                    contract.id, inferred.kind, seeds, against, examples, conventions, allow or {}, tuple(extra)
+                ),
                 id=f"{loss if isinstance(loss, str) else name_of(found)}-{contract.id}",
             )
-            for contract in contracts_of(inferred.kind, only, objective=against is not None)
+            for contract in contracts_of(inferred.kind, only, objective=against is not None, extra=extra)
         ]
     return pytest.mark.parametrize(("loss", "contract"), cases)
