@@ -161,7 +161,7 @@ def _run(function: Callable[..., Any], case: Inputs, gradients: Sequence[str]) -
     if not gradients:
         return named
     total = sum(
-        (value.double().sum() for value in parts.values() if isinstance(value, Tensor) and value.requires_grad),
+        (value.cpu().double().sum() for value in parts.values() if isinstance(value, Tensor) and value.requires_grad),
         start=torch.zeros((), dtype=torch.float64),
     )
     if not total.requires_grad:
