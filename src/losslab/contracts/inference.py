@@ -88,6 +88,8 @@ def infer(loss: Callable[..., Any], name: str, among: Sequence[str] = tuple(FORM
         found = [kind for kind, said in answers.items() if said == wanted]
         if len(found) == 1:
             return Inferred(found[0], f"what it answers: of {', '.join(answers)}, only {FORMS[found[0]]} runs")
+        if len(found) == 2 and "token" in found:  # float labels, too: it only looks like the other
+            return Inferred("token", f"what it answers: {FORMS['token']} runs, with whole numbers as labels")
         if found:
             break
     options = " or ".join(f"kind={kind!r}" for kind in found or FORMS)

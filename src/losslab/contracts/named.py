@@ -77,7 +77,9 @@ def identify(
         if kind in (None, family) and adapt.takes(found):
             cls = found if isinstance(found, type) else type(found)
             said = getattr(found, "__name__", cls.__name__)
-            return adapt.wrap(found, **options), Inferred(family, f"what it is, {said} of {_package(found)}")
+            return adapt.wrap(found, **options), Inferred(
+                family, "" if kind else f"what it is, {said} of {_package(found)}"
+            )
     if isinstance(found, type) and not (kind in (None, "matryoshka") and "dims" in parameters_of(found)):
         made = _instance(found, options)  # else: made with a base loss and sizes, it is a wrapper itself
     elif not callable(found):

@@ -124,7 +124,10 @@ class Watched:
             return self._wrapped(arguments, keywords)
         seen = (tuple(map(_copied, arguments)), {name: _copied(x) for name, x in keywords.items()})
         differentiated = tuple(isinstance(x, Tensor) and x.requires_grad for x in arguments)
-        if watch.device is not None:
+        moved = watch.device is not None and any(
+            isinstance(x, Tensor) and x.device.type == "cpu" for x in (*arguments, *keywords.values())
+        )
+        if moved:
             arguments, keywords = tuple(map(watch.put, arguments)), {k: watch.put(x) for k, x in keywords.items()}
         if watch.seeded:
             seed_everything(0)
@@ -136,7 +139,7 @@ class Watched:
             wait = time.perf_counter() - wall - (time.thread_time() - processor)
             watch.waited += wait if wait > WAIT else 0.0
             watch.calls.append(Call(*seen, differentiated, value, self.made_with))
-        if watch.device is not None and isinstance(value, Tensor):
+        if moved and isinstance(value, Tensor):
             value = value.to("cpu")
         return value
 
