@@ -25,10 +25,9 @@ pytestmark = pytest.mark.xdist_group("lab-infonce")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, labs_folder):
-    """A JupyterLab with the solved and the empty notebook; and closes it and its kernels at the end."""
+    """A JupyterLab with the solved notebook; and closes it and its kernels at the end."""
     home, work = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("work")
     (work / "solved.ipynb").write_bytes(make_copy(labs_folder / "infonce", solved=True))
-    (work / "empty.ipynb").write_bytes(make_copy(labs_folder / "infonce"))
     (home / "config" / "labconfig").mkdir(parents=True)
     quiet = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}  # it would ask another host
     (home / "config" / "labconfig" / "page_config.json").write_text(json.dumps(quiet), encoding="utf-8")
@@ -134,17 +133,8 @@ def test_live_cell_is_driven_by_keyboard_in_jupyterlab(opened):
     assert "ln 128 is 4.852" in page.locator(".widget-html pre").inner_text()
     page.get_by_label("embeddings").select_option("random directions")
     page.locator('.widget-html img[alt^="random directions"][alt*="at a width of 128"]').wait_for(timeout=30_000)
+    first = page.locator(".jp-Notebook .jp-CodeCell .cm-content").first  # locked: it cannot be typed into
+    assert first.get_attribute("contenteditable") == "false" or first.get_attribute("aria-readonly") == "true"
     here = ("http://127.0.0.1:", "blob:http://127.0.0.1:", "data:")
     assert [url for url in lab.asked if not url.startswith(here)] == []
     assert lab.errors == []
-
-
-def test_an_empty_copy_stops_at_the_first_step_in_jupyterlab(opened):
-    """And its locked cells cannot be typed into."""
-    page = opened("empty").page
-    error = page.locator(
-        ".jp-OutputArea-output", has_text="NotImplementedError: Step 1 is not written yet: cosine_scores"
-    )
-    error.first.wait_for(timeout=60_000)
-    first = page.locator(".jp-Notebook .jp-CodeCell .cm-content").first
-    assert first.get_attribute("contenteditable") == "false" or first.get_attribute("aria-readonly") == "true"
