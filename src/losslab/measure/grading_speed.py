@@ -186,8 +186,8 @@ class Course:
         path.write_text(filled(self.released, steps, student), encoding="utf-8")
 
     def command(self, *arguments: str) -> tuple[float, int]:
-        """Run nbgrader; seconds, and the most memory at once."""
-        return watched([sys.executable, "-m", "nbgrader", *arguments, f"--course-dir={self.folder}"], self.folder)
+        """Run nbgrader in the course folder; seconds, and the most memory at once."""
+        return watched([sys.executable, "-m", "nbgrader", *arguments], self.folder)
 
     def scores(self) -> dict[str, float]:
         """What nbgrader has given to each student."""
