@@ -272,7 +272,7 @@ class Module(nn.Module):
         (tokens, "token", "what it answers"),
         (lists, "listwise", "what it answers"),
         (optional_lists, "listwise", "what it answers: of listwise, token"),
-        (optional_tokens, "token", "what it answers: of listwise, token"),
+        (optional_tokens, "token", "what it answers: loss(logits (B, T, V)"),
         (nn.CrossEntropyLoss(), "token", "what it is, CrossEntropyLoss of torch"),
         ("losslab.losses:info_nce", "contrastive", "its parameters (queries, documents, temperature, ...)"),
     ],
