@@ -20,6 +20,8 @@ from small_lab import notebook, tree
 
 FOLDER = Path(__file__).with_name("hostile")
 SEED, TIMEOUT = 20, 4.0
+#: Marked first, last, and on the other core while a fork bomb goes off.
+HONEST = ("aaa-honest", "fork-bomb-neighbour", "zzz-honest")
 SECRET, OTHERS_SECRET = "hostile-secret-7c1f", "# neighbours-secret-93ab\n"
 
 spec = importlib.util.spec_from_file_location("attacks", FOLDER / "attacks.py")
@@ -67,7 +69,7 @@ def sandboxed():
 
 
 class Run:
-    """All attacks in two batches, with an honest submission at the beginning and the end of each."""
+    """All attacks in two batches, with honest submissions among them."""
 
     def __init__(self, root):
         self.outside = root / "outside"
@@ -115,7 +117,7 @@ class Run:
             "@SOCKET@": self.listener.name,
         }
         right = OTHERS_SECRET + (attacks.RIGHT_PLAIN if lab == "plain" else attacks.RIGHT_TORCH)
-        for student in ("aaa-honest", "zzz-honest"):
+        for student in HONEST:
             write(folder, student, right, lab, "")
         for attack in attacks.ATTACKS:
             if attack.torch == (lab == "torch"):
@@ -180,7 +182,7 @@ def test_an_attack_earns_nothing(run, attack):
 
 
 @pytest.mark.parametrize("lab", ["plain", "torch"])
-@pytest.mark.parametrize("student", ["aaa-honest", "zzz-honest"])
+@pytest.mark.parametrize("student", HONEST)
 def test_an_honest_submission_beside_them_is_marked_in_full(run, lab, student):
     mark = run.marks[lab, student]
     assert {item.id: item.points for item in mark.items} == {"beside": 1, "stolen": 4}, said(mark)
