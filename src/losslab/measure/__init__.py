@@ -29,7 +29,6 @@ NAMES = {
     "token-nll-memory": "losslab.measure.token_nll_memory",
     "perplexity-peers": "losslab.measure.perplexity_peers",
     "byte-lm": "losslab.measure.byte_lm",
-    "grading-speed": "losslab.measure.grading_speed",
 }
 
 
