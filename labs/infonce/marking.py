@@ -167,7 +167,12 @@ LAB = Lab(
             "a temperature that is not above 0 is refused",
             1,
             2,
-            Raises("info_nce", bad_temperatures, what="a temperature that is not above 0 raises ValueError"),
+            Raises(
+                "info_nce",
+                bad_temperatures,
+                accepts=batches,
+                what="a temperature that is not above 0 raises ValueError",
+            ),
         ),
         Item(
             "start",

@@ -200,7 +200,7 @@ LAB = Lab(
             "a size that cannot be",
             1,
             1,
-            Raises("truncate", wrong_sizes, what="A size below 1 or above the width is refused."),
+            Raises("truncate", wrong_sizes, accepts=embeddings, what="A size below 1 or above the width is refused."),
         ),
         Item(
             "ndcg",

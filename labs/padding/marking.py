@@ -279,15 +279,28 @@ LAB = Lab(
             "short lists and ties",
             2,
             5,
-            Promises("list_mle", "listwise", ("short_lists", "tie_order")),
+            # Together: anything that sees no order, a mean of all logits too, puts ties in the same one.
+            Promises("list_mle", "listwise", ("short_lists", "tie_order"), partial=False),
         ),
-        Item("far", "logits of any size", 1, 5, Promises("list_mle", "listwise", ("extreme_logits",))),
+        Item(
+            "far",
+            "logits of any size",
+            1,
+            5,
+            # Together: a finite number, the same in float64, is soon found; that it is the same from 0 on is not.
+            Promises("list_mle", "listwise", ("extreme_logits", "shift_invariance"), partial=False),
+        ),
         Item(
             "nothing-to-rank",
             "no list to rank is an error",
             1,
             5,
-            Raises("list_mle", nothing_to_rank, what="A batch without a list of two documents is refused."),
+            Raises(
+                "list_mle",
+                nothing_to_rank,
+                accepts=graded,
+                what="A batch without a list of two documents is refused.",
+            ),
         ),
         Item("open-question", "open question: an order among the zeros", 3, 5),
         Item("reflection", "reflection: who depends on whom", 2, 5),

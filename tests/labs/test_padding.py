@@ -15,15 +15,15 @@ pytestmark = pytest.mark.xdist_group("lab-padding")
 # Items lost by each answer, and what its author is told.
 LOST = {
     "mask-after-the-sum": (
-        {"empty-slots", "nan-slots", "loss", "neighbours"},
+        {"empty-slots", "nan-slots", "loss", "neighbours", "far"},
         ["An empty slot is no candidate of any pick", "Padding does not change what a query teaches"],
     ),
     "fill-with-minus-ten": (
-        {"empty-slots", "nan-slots", "loss", "neighbours"},
+        {"empty-slots", "nan-slots", "loss", "neighbours", "far"},
         ["An empty slot is no candidate of any pick", "Padding does not change what a query teaches"],
     ),
     "times-the-mask": (
-        {"empty-slots", "nan-slots", "loss", "neighbours"},
+        {"empty-slots", "nan-slots", "loss", "neighbours", "far"},
         ["NaN or a huge number in an empty slot changes nothing", "it is not finite"],
     ),
     "exponentials": (
@@ -52,8 +52,6 @@ LOST = {
 # Of items that are worth a share a promise, what is left.
 KEPT = {
     ("unstable-sort", "neighbours"): 1,
-    ("unstable-sort", "short-and-tied"): 1,
-    ("short-lists-counted", "short-and-tied"): 1,
     ("mean-over-documents", "neighbours"): 1,
 }
 

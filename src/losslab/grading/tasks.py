@@ -152,7 +152,7 @@ class Values:
 
 @dataclass(frozen=True, eq=False)
 class Promises:
-    """The student's function keeps promises of `losslab.contracts`; each is worth the same share of the points.
+    """The student's function keeps promises of `losslab.contracts`.
 
     Parameters
     ----------
@@ -166,6 +166,9 @@ class Promises:
         The conventions under which they are judged; nothing is read from what the student declares.
     examples
         Random inputs for each.
+    partial
+        Whether each is worth the same share of the points; else all must be kept. Some promises are kept by what knows
+        nothing of the task: a mean of all logits has no order of ties to change. Ask such together with another.
     """
 
     function: str
@@ -173,6 +176,7 @@ class Promises:
     contracts: Sequence[str] = ()
     declared: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     examples: int = field(default=10, kw_only=True)
+    partial: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         ids = (self.contracts,) if isinstance(self.contracts, str) else tuple(self.contracts)
@@ -202,7 +206,8 @@ class Promises:
                 feedback.append(self._put(contract, remote, seed))
                 if student.not_written is not None:
                     return Verdict(0.0, (_not_written(student.not_written),))
-        return Verdict(sum(f.kept for f in feedback) / len(feedback), tuple(feedback))
+        share = sum(f.kept for f in feedback) / len(feedback)
+        return Verdict(share if self.partial or share == 1 else 0.0, tuple(feedback))
 
     def _contracts(self) -> Sequence[Any]:
         from losslab.contracts.checking import CONTRACTS, KINDS
