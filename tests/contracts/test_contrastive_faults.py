@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import planted_contrastive as planted
+from losslab import mistakes
 from losslab.contracts import CONTRACTS, ContrastiveConventions, Pairs, check, parametrize_with_contracts
 from losslab.contracts.contrastive.values import by_score, with_scores
 
@@ -33,10 +34,19 @@ BREAKS = {
 # Seen on some inputs only, and rightly: dot products of long embeddings are known less well than cosines are, and a
 # row may be learned in float32 that is not in float64.
 SOMETIMES = {"not normalised": {"precision", "extremes"}, "learned rows dropped": {"precision"}}
+# The promises of every kind, and a built mistake with the right value but for what it does besides.
+BAD_MANNERS = {
+    "inputs_unchanged": "infonce_normalises_in_place",
+    "no_state": "infonce_lengths_kept",
+    "random_state": "infonce_reseeds",
+    "settings": "infonce_gradients_on",
+}
+# What changes from call to call is seen by whatever asks twice: such a mistake breaks more than its own promise.
+SEEN_ELSEWHERE = {"no_state"}
 
 
 def test_every_contract_has_a_fault_planted():
-    planted_for = set.union(*BREAKS.values())
+    planted_for = set.union(*BREAKS.values()) | BAD_MANNERS.keys()
     assert planted_for == {contract.id for contract in CONTRACTS["contrastive"]} - {"objective"}
 
 
@@ -52,6 +62,14 @@ def test_a_fault_breaks_just_its_contracts(reports, fault):
     assert set(report.broken) - SOMETIMES.get(fault, set()) == BREAKS[fault], str(report)
     assert not report
     assert all(result.verdict in ("kept", "broken") for result in report.results), str(report)
+
+
+@pytest.mark.parametrize("contract", BAD_MANNERS)
+def test_bad_manners_break_their_promise(contract):
+    wrong = mistakes.get(BAD_MANNERS[contract]).wrong
+    report = check(wrong, "contrastive", examples=15, only=[contract] if contract in SEEN_ELSEWHERE else None)
+    assert report.broken == (contract,), str(report)
+    assert len(str(report[contract].counterexample)) < 900, str(report)
 
 
 def test_objective_goes_red_where_only_the_weights_are_off():

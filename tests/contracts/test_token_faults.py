@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import planted_token as planted
+from losslab import mistakes
 from losslab.contracts import CONTRACTS, Texts, TokenConventions, check, parametrize_with_contracts
 from losslab.contracts.token.subject import TokenSubject, costs, targets
 
@@ -34,10 +35,19 @@ BREAKS = {
     "half sum": {"row_shift", "extremes"},
     "cpu index": {"device"},
 }
+# The promises of every kind, and a built mistake with the right value but for what it does besides.
+BAD_MANNERS = {
+    "inputs_unchanged": "token_writes_labels",
+    "no_state": "token_targets_kept",
+    "random_state": "token_random_order",
+    "settings": "token_silences",
+}
+# What changes from call to call is seen by whatever asks twice: such a mistake breaks more than its own promise.
+SEEN_ELSEWHERE = {"no_state"}
 
 
 def test_every_contract_has_a_fault_planted():
-    planted_for = set.union(*BREAKS.values())
+    planted_for = set.union(*BREAKS.values()) | BAD_MANNERS.keys()
     assert planted_for == {contract.id for contract in CONTRACTS["token"]} - {"objective"}
 
 
@@ -53,6 +63,14 @@ def test_a_fault_breaks_just_its_contracts(reports, fault):
     assert set(report.broken) == BREAKS[fault], str(report)
     assert not report
     assert all(result.verdict in ("kept", "broken") for result in report.results), str(report)
+
+
+@pytest.mark.parametrize("contract", BAD_MANNERS)
+def test_bad_manners_break_their_promise(contract):
+    wrong = mistakes.get(BAD_MANNERS[contract]).wrong
+    report = check(wrong, "token", examples=20, only=[contract] if contract in SEEN_ELSEWHERE else None)
+    assert report.broken == (contract,), str(report)
+    assert len(str(report[contract].counterexample)) < 900, str(report)
 
 
 def test_objective_goes_red_where_only_the_weights_are_off():
