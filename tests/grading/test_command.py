@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -260,3 +261,43 @@ def test_a_module_with_one_function_earns_its_part(folder, tmp_path):
     handed_in = hand_in(tmp_path / "in", cy=TOTAL)
     assert grade(folder, handed_in, "--out", tmp_path / "out", "--jobs", 1) == 0
     assert table(tmp_path / "out" / "grades.csv")[0]["A small lab"] == "1"
+
+
+def test_a_file_name_that_is_not_utf8_is_marked_like_any_other(folder, handed_in, tmp_path, capsys):
+    name = os.fsdecode(b"caf\xe9")
+    try:
+        (handed_in / f"{name}.py").write_text(RIGHT)
+    except OSError:
+        pytest.skip("this file system takes UTF-8 only")
+    out = tmp_path / "out"
+    assert grade(folder, handed_in, "--out", out) == 0
+    assert [row["A small lab"] for row in table(out / "grades.csv")] == ["5", "1", "5"]
+    assert "3 marked" in capsys.readouterr().out
+    filled = (out / "rubric.csv").read_text().splitlines()
+    (tmp_path / "filled.csv").write_text(f"{filled[0]}\n{filled[3]}2\n")
+    assert grade(folder, handed_in, "--out", out, "--manual", tmp_path / "filled.csv") == 0
+    assert [row["A small lab, by hand"] for row in table(out / "grades.csv")] == ["", "", "2"]
+    assert "0 of them now" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("where", ["batch.write_record", "batch.fingerprint", "exports.public"])
+def test_what_goes_wrong_with_one_does_not_end_the_others(where, folder, handed_in, tmp_path, capsys, monkeypatch):
+    from losslab.grading import batch, exports
+
+    module, name = {"batch": batch, "exports": exports}[where.split(".")[0]], where.split(".")[1]
+    real = getattr(module, name)
+
+    def broken(*arguments):
+        names = [getattr(getattr(each, "submission", each), "student", "") for each in arguments[:2]]
+        status = [each.mark.status for each in arguments[:2] if hasattr(each, "mark")]
+        if "bob" in names and status != ["grader-failure"]:
+            raise ValueError("this one is odd")
+        return real(*arguments)
+
+    monkeypatch.setattr(module, name, broken)
+    out = tmp_path / "out"
+    status = grade(folder, handed_in, "--out", out)
+    assert status in (1, 2)
+    assert "bob" in capsys.readouterr().err
+    assert [row["A small lab"] for row in table(out / "grades.csv")] == ["5", ""]
+    assert "this one is odd" in (out / "index.html").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.metadata
 import json
@@ -11,7 +12,7 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,9 @@ class Submission:
         safe = re.sub(r"[^A-Za-z0-9._-]+", "-", self.student).strip(".-")[:60]
         if safe == self.student:
             return safe
-        return f"{safe or 'student'}-{hashlib.sha256(self.student.encode()).hexdigest()[:8]}"
+        # A file name need not be UTF-8; Python then holds its bytes as lone surrogates.
+        digest = hashlib.sha256(self.student.encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{safe or 'student'}-{digest[:8]}"
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,7 @@ def lab_version(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.suffix in {".py", ".md", ".ipynb"} and path.is_file():
-            digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+            digest.update(os.fsencode(path.name) + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 
@@ -339,10 +342,8 @@ def mark_batch(
         if not submission.problem:
             try:
                 print_ = fingerprint(submission, version, options)
-            except OSError as problem:
-                submission = Submission(
-                    submission.student, submission.path, submission.canvas_id, submission.participant, str(problem)
-                )
+            except Exception as problem:  # whatever it is, the others are marked all the same
+                submission = replace(submission, problem=str(problem))
         if submission.problem:
             if asked:
                 batch.problems.append(f"{submission.student}: {submission.path} {submission.problem}")
@@ -355,7 +356,7 @@ def mark_batch(
     for submission, print_, mark in _marks(folder, todo, options, jobs, cluster):
         record = Record(submission, print_, mark)
         try:
-            write_record(out, record)
+            record = keep_record(out, record)
         except OSError as problem:
             raise BatchError(
                 f"cannot write to {out}: {problem.strerror}; what was marked is kept ({len(kept)} of "
@@ -480,6 +481,37 @@ def write_record(out: Path, record: Record) -> None:
     replace_file(record_path(out, record.submission), text.encode("utf-8", "backslashreplace"))
 
 
+#: What goes wrong with a disk, and not with one file: then no other can be written either.
+DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ENOTDIR, errno.EACCES, errno.EPERM}
+
+
+def keep_record(out: Path, record: Record) -> Record:
+    """Put a mark on disk, or, if this one cannot be written, a failure of the grader in its place; what is there then.
+
+    Raises
+    ------
+    OSError
+        Nothing can be written.
+    """
+    try:
+        write_record(out, record)
+    except Exception as problem:
+        if isinstance(problem, OSError) and problem.errno in DISK:
+            raise
+        record = replace(record, mark=unwritten(record, problem))
+        with suppress(Exception):
+            write_record(out, record)
+    return record
+
+
+def unwritten(record: Record, problem: Exception) -> Mark:
+    """A mark that could not be written, as a failure of the grader."""
+    from losslab.grading import Mark
+
+    why = f"the mark cannot be written: {type(problem).__name__}: {problem}"
+    return Mark(record.mark.student, record.mark.lab, record.mark.seed, "grader-failure", (), why, 0.0)
+
+
 def read_record(out: Path, submission: Submission) -> Record | None:
     """The mark on disk, or None where there is none or it is damaged: then it is marked again."""
     from losslab.grading import Mark
@@ -487,5 +519,5 @@ def read_record(out: Path, submission: Submission) -> Record | None:
     try:
         content = json.loads(record_path(out, submission).read_text(encoding="utf-8"))
         return Record(submission, content["fingerprint"], Mark.from_dict(content["mark"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except Exception:  # a damaged file can be wrong in any way
         return None

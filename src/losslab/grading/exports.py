@@ -14,12 +14,14 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from losslab.corpora.files import replace_file
 from losslab.grading import feedback, gradescope
-from losslab.grading.batch import Batch, BatchError, Record, Submission
+from losslab.grading.batch import DISK, Batch, BatchError, Record, Submission, unwritten
 
 if TYPE_CHECKING:
     from losslab.grading.lab import Lab
@@ -58,7 +60,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow([cell(each) for each in header])
     writer.writerows([cell(each) for each in row] for row in rows)
-    return text.getvalue().encode("utf-8", "replace")
+    return text.getvalue().encode("utf-8", "backslashreplace")
 
 
 def automatic(record: Record) -> float | None:
@@ -148,7 +150,8 @@ def read_by_hand(path: Path, lab: Lab, submissions: Sequence[Submission]) -> dic
         raise BatchError(
             f"{path} needs the columns Student and {', '.join(items)}; it has {', '.join(found) or 'none'}"
         )
-    names = {name: each.student for each in submissions for name in (each.student, cell(each.student))}
+    # as it is, as it stands in our tables, and there if it is no UTF-8
+    names = {name: each.student for each in submissions for name in _spellings(each.student)}
     given: dict[str, dict[str, float]] = {}
     for line, row in enumerate(reader, start=2):
         student = names.get(row["Student"] or "")
@@ -170,6 +173,10 @@ def read_by_hand(path: Path, lab: Lab, submissions: Sequence[Submission]) -> dic
     return given
 
 
+def _spellings(student: str) -> set[str]:
+    return {form.encode("utf-8", "backslashreplace").decode() for form in (student, cell(student))}
+
+
 def keep_by_hand(out: Path, new: ByHand) -> dict[str, dict[str, float]]:
     """Add points given by hand to those of earlier runs, and return them all.
 
@@ -186,7 +193,7 @@ def keep_by_hand(out: Path, new: ByHand) -> dict[str, dict[str, float]]:
     except (OSError, ValueError, AttributeError, TypeError) as problem:
         raise BatchError(f"{path} cannot be read ({problem}); correct or delete it") from None
     if new:
-        replace_file(path, (json.dumps(kept, indent=2, ensure_ascii=False) + "\n").encode())
+        replace_file(path, (json.dumps(kept, indent=2) + "\n").encode())
     return kept
 
 
@@ -221,26 +228,39 @@ def write(out: Path, lab: Lab, batch: Batch, submissions: Sequence[Submission], 
         They cannot be written. Marks are kept.
     """
     try:
+        for place, record in enumerate(batch.records):
+            given = by_hand.get(record.submission.student, {})
+            try:
+                _write_one(out, lab, record, given)
+            except Exception as problem:  # one that cannot be written must not keep the others from it
+                if isinstance(problem, OSError) and problem.errno in DISK:
+                    raise
+                batch.records[place] = replace(record, mark=unwritten(record, problem))
+                with suppress(Exception):
+                    _write_one(out, lab, batch.records[place], given)
         replace_file(out / "grades.csv", grades(lab, batch, submissions, by_hand, possible=False))
         replace_file(out / "grades-canvas.csv", grades(lab, batch, submissions, by_hand, possible=True))
         replace_file(out / "rubric.csv", rubric(lab, batch, submissions, by_hand))
         if sheet := worksheet(lab, batch, by_hand):
             replace_file(out / "grades-moodle.csv", sheet)
-        for record in batch.records:
-            key, given = record.submission.key, by_hand.get(record.submission.student, {})
-            page = feedback.page(lab, record, given)
-            replace_file(out / "feedback" / f"{key}.html", page.encode("utf-8", "replace"))
-            replace_file(out / "feedback" / f"{key}.json", _json(public(lab, record, given)))
-            results = out / "gradescope" / key / "results.json"
-            if record.mark.status == "grader-failure":
-                results.unlink(missing_ok=True)  # Gradescope then says that the grader failed; a zero it would believe
-            else:
-                replace_file(results, _json(gradescope.results(lab, record.mark)))
         index = feedback.index(lab, batch, by_hand, seed)
         replace_file(out / "index.html", index.encode("utf-8", "replace"))
     except OSError as problem:
         why = problem.strerror or os.strerror(problem.errno or 0)
         raise BatchError(f"cannot write to {out}: {why}; marks are kept, run again to write the tables") from None
+
+
+def _write_one(out: Path, lab: Lab, record: Record, given: Mapping[str, float]) -> None:
+    """The files of one student."""
+    key = record.submission.key
+    page = feedback.page(lab, record, given)
+    replace_file(out / "feedback" / f"{key}.html", page.encode("utf-8", "replace"))
+    replace_file(out / "feedback" / f"{key}.json", _json(public(lab, record, given)))
+    results = out / "gradescope" / key / "results.json"
+    if record.mark.status == "grader-failure":
+        results.unlink(missing_ok=True)  # Gradescope then says that the grader failed; a zero it would believe
+    else:
+        replace_file(results, _json(gradescope.results(lab, record.mark)))
 
 
 def _json(content: object) -> bytes:
