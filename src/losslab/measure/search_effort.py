@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -138,9 +138,15 @@ def collect(progress: Progress, seeds: int = SEEDS, workers: int | None = None) 
             progress(name)
 
 
-def missed(rows: list[Row], inputs: int) -> float:
+def needed(row: Row) -> float:
+    """Inputs until the mistake was caught, of a row as it was measured or as a file has it; inf if it was not."""
+    inputs = row["inputs"]
+    return float("inf") if inputs in (None, "") else float(inputs)  # type: ignore[arg-type]
+
+
+def missed(rows: Sequence[Row], inputs: int) -> float:
     """Share of searches that would not have caught their mistake within so many inputs."""
-    return sum(row["inputs"] is None or int(row["inputs"]) > inputs for row in rows) / len(rows)
+    return sum(needed(row) > inputs for row in rows) / len(rows)
 
 
 MEASUREMENT = Measurement(
