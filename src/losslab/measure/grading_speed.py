@@ -1,9 +1,10 @@
 """What marking a submission takes, beside nbgrader's autograde of the same task.
 
 Two hundred honest submissions of the InfoNCE lab, right ones and wrong ones, each in a sandboxed process of its own,
-two at a time; and a dozen of the same by nbgrader, one after the other as it does. nbgrader's hidden tests call the
-same functions with inputs of the same kind, but know no promises: it has less to do. Both are run as commands, start
-included.
+two at a time; and a dozen of the same by nbgrader, one after the other as it does, in two ways. As it would be used:
+the lab's notebook with hidden tests at its end, of which nbgrader runs every cell, pictures and local checks among
+them. And stripped to what is marked: the functions and the tests. nbgrader's hidden tests call the same functions with
+inputs of the same kind, but know no promises: it has less to do. All are run as commands, start included.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ LAB = "infonce"
 OURS, THEIRS = 200, 12  # submissions
 JOBS, SEED = 2, 0
 WATCH = 0.1  # seconds between two looks at the memory
+WHOLE, BARE = "nbgrader, whole notebook", "nbgrader, functions only"
 
 #: One step's code by its grade id: what a student has written.
 Steps = Mapping[str, str]
@@ -168,14 +170,23 @@ def nbgrader_notebook(lab: Lab, right: Steps) -> dict[str, Any]:
     return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
 
 
-class Course:
-    """A course folder of nbgrader with one assignment, released."""
+def with_tests(solved: Mapping[str, Any], lab: Lab) -> dict[str, Any]:
+    """The lab's own notebook, solutions and all, with hidden tests at its end."""
+    cells = list(solved["cells"])
+    cells.append(cell("import torch\n" + NEAR, len(cells)))
+    for grade_id, points, source in hidden_tests(lab):
+        cells.append(cell(source, len(cells), grade_id=grade_id, grade=True, points=points))
+    return {**solved, "cells": cells}
 
-    def __init__(self, folder: Path, lab: Lab, right: Steps) -> None:
+
+class Course:
+    """A course folder of nbgrader with one assignment, its notebook given, released."""
+
+    def __init__(self, folder: Path, lab: Lab, notebook: Mapping[str, Any]) -> None:
         self.folder, self.lab = folder, lab
         source = folder / "source" / lab.name / f"{lab.name}.ipynb"
         source.parent.mkdir(parents=True)
-        source.write_text(json.dumps(nbgrader_notebook(lab, right)), encoding="utf-8")
+        source.write_text(json.dumps(notebook), encoding="utf-8")
         self.command("generate_assignment", lab.name)
         self.released = json.loads((folder / "release" / lab.name / source.name).read_text(encoding="utf-8"))
 
@@ -270,30 +281,33 @@ def collect(progress: Progress = lambda _: None, ours: int = OURS, theirs: int =
     kinds = variants(right, steps_of(copy), lab.functions)
     with tempfile.TemporaryDirectory(prefix="grading-speed-") as temporary:
         root = Path(temporary)
-        course = Course(_new(root / "course"), lab, right)
-        for number in range(theirs):
-            course.hand_in(f"s{number}", kinds[number % len(kinds)][1])
+        full = sum(points for _, points, _ in hidden_tests(lab))
+        nbgrader = dict[str, float]()
+        for way, source in ((WHOLE, with_tests(solved, lab)), (BARE, nbgrader_notebook(lab, right))):
+            course = Course(_new(root / f"course-{len(nbgrader)}"), lab, source)
+            for number in range(theirs):
+                course.hand_in(f"s{number}", kinds[number % len(kinds)][1])
+            progress(f"{way}, {theirs} submissions")
+            took, most = course.command("autograde", lab.name)
+            scores = course.scores()
+            _check({kinds[n % len(kinds)][0]: scores[f"s{n}"] for n in range(theirs)}, full, way)
+            nbgrader[way] = took / theirs
+            progress(f"{way}: {nbgrader[way]:.2f} s each")
+            yield _row(way, theirs, "wall time of a submission", "s", nbgrader[way])
+            yield _row(way, theirs, "peak memory", "bytes", most)
         handed_in = _new(root / "submissions")
         for number in range(ours):
             text = filled(copy, kinds[number % len(kinds)][1], f"student {number}")
             (handed_in / f"s{number}.ipynb").write_text(text, encoding="utf-8")
-        progress(f"nbgrader, {theirs} submissions")
-        nbgrader_seconds, nbgrader_memory = course.command("autograde", lab.name)
-        full = sum(points for _, points, _ in hidden_tests(lab))
-        scores = course.scores()
-        _check({kinds[n % len(kinds)][0]: scores[f"s{n}"] for n in range(theirs)}, full, "nbgrader")
-        progress(f"nbgrader: {nbgrader_seconds / theirs:.2f} s each; losslab, {ours} submissions")
         command = [sys.executable, "-m", "losslab", "grade", str(folder), str(handed_in), "--out", str(root / "out")]
         seconds, memory = watched([*command, "--seed", str(SEED), "--jobs", str(JOBS)], root)
         given = {kinds[n % len(kinds)][0]: _points(root / "out", f"s{n}", lab) for n in range(ours)}
         _check(given, lab.points, "losslab")
         progress(f"losslab: {seconds / ours:.2f} s each, {memory / 2**20:.0f} MiB")
-    yield _row("nbgrader", theirs, "wall time of a submission", "s", nbgrader_seconds / theirs)
-    yield _row("nbgrader", theirs, "peak memory", "bytes", nbgrader_memory)
     yield _row("losslab", ours, "wall time of a submission", "s", seconds / ours)
     yield _row("losslab", ours, "peak memory", "bytes", memory)
-    ratio = (seconds / ours) / (nbgrader_seconds / theirs)
-    yield _row("losslab", ours, "wall time as a share of nbgrader's", "ratio", ratio)
+    for way, each in nbgrader.items():
+        yield _row("losslab", ours, f"wall time as a share of that of {way}", "ratio", (seconds / ours) / each)
     yield _row("losslab", ours, "kinds of submission", "count", len(kinds))
 
 
