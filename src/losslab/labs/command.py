@@ -23,6 +23,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     release.add_argument("names", nargs="*", metavar="NAME", help="labs (default: all)")
     release.add_argument("--check", action="store_true", help="write nothing; exit 1 if a copy is out of date")
     release.add_argument("--out", type=Path, metavar="DIR", help="folder for the copies (default: beside each source)")
+    release.add_argument(
+        "--students",
+        type=Path,
+        metavar="FILE",
+        help="one student a line: a copy for each, with texts of its own, as DIR/<student>/<lab>.ipynb",
+    )
     release.set_defaults(run=run, action="release")
 
 
@@ -49,13 +55,23 @@ def _list() -> int:
 
 def _release(arguments: argparse.Namespace) -> int:
     from losslab.corpora.files import replace_file
-    from losslab.labs.release import copy_of, find_labs, make_copy, names_in
+    from losslab.labs.release import copy_of, find_labs, make_copy, names_in, students_in, varies
 
     folder = find_labs(Path.cwd())
+    if arguments.students and not arguments.out:
+        return _complain("--students needs --out DIR: their copies do not belong beside the sources")
+    students = students_in(arguments.students) if arguments.students else [None]
+    names = list(dict.fromkeys(arguments.names or names_in(folder)))
+    if arguments.students and not arguments.names:
+        for name in [name for name in names if not varies(folder / name)]:
+            names.remove(name)
+            print(f"losslab labs: {name} is the same for everybody: left out", file=sys.stderr)
     made = {}
-    for name in dict.fromkeys(arguments.names or names_in(folder)):  # all are made before the first is written
+    for name in names:  # all are made before the first is written
         path = copy_of(folder / name)
-        made[arguments.out / path.name if arguments.out else path] = make_copy(folder / name)
+        for student in students:
+            out = arguments.out / (student or "") if arguments.out else path.parent
+            made[out / path.name] = make_copy(folder / name, student=student)
     stale = [path for path, content in made.items() if not path.is_file() or path.read_bytes() != content]
     if arguments.check:
         for path in stale:
@@ -63,6 +79,7 @@ def _release(arguments: argparse.Namespace) -> int:
         return 1 if stale else 0
     for path in made:
         if path in stale:
+            path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, made[path])
         print(f"{path}{'' if path in stale else ' (unchanged)'}")
     return 0

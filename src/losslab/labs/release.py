@@ -23,6 +23,11 @@ BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 RUBRIC = "rubric"  # <!-- rubric --> in a notebook, # rubric in a module: where the table is put
 ANSWER = "*Write your answer here.*"
 STEP = re.compile(r"^#+ Step (\d+)\b", re.MULTILINE)
+VARY = re.compile(
+    r"^([ \t]*)([A-Za-z_]\w*)( = )-?\d+(?=  # vary(?::|$))", re.MULTILINE
+)  # seed = 3  # vary: which texts
+FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]{0,99}")
+RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # as file names, by Windows
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 Cell = dict[str, Any]
@@ -71,24 +76,87 @@ def copy_of(folder: Path) -> Path:
     return folder / f"{folder.name}{'.ipynb' if source_of(folder).name == 'lab.md' else '.py'}"
 
 
-def make_copy(folder: Path, *, solved: bool = False) -> bytes:
+def make_copy(folder: Path, *, solved: bool = False, student: str | None = None) -> bytes:
     """The student copy of the lab in ``folder``, or, ``solved``, the same with its solutions left in.
+
+    With a ``student``, the copy is that student's own: see `varied`.
 
     Raises
     ------
     LabError
         There is no such lab, or its ``marking.py`` does not describe one.
     SourceError
-        The source cannot be made into a student copy.
+        The source cannot be made into a student copy; or one of a student's own is asked for, and nothing in it varies.
     """
     source, lab = source_of(folder), load_lab(folder)
     text = source.read_text(encoding="utf-8")
     where = f"labs/{folder.name}/{source.name}"
+    if student is not None:
+        text = varied(text, lab.name, student, where=where)
     if source.name == "solution.py":
         return module_copy(text, lab, where=where, solved=solved).encode()
     address = address_from(folder.parent.parent / "_config.yml")
     notebook = notebook_copy(text, lab, where=where, address=address, solved=solved)
     return (json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def varied(text: str, lab: str, student: str, *, where: str) -> str:
+    """A lab's source with integers of the student's own, so that the texts and numbers in the notebook differ.
+
+    Each line ``name = <integer>  # vary``, or with ``# vary: what differs``, gets the first four bytes, big-endian, of
+    the SHA-256 of ``lab/student/name`` in UTF-8, without the highest bit: from 0 to 2**31 - 1, and the same at every
+    release. Hidden tests draw their own inputs and do not depend on it.
+
+    Raises
+    ------
+    SourceError
+        The source has no such line.
+    """
+
+    def own(found: re.Match[str]) -> str:
+        digest = hashlib.sha256(f"{lab}/{student}/{found[2]}".encode()).digest()
+        number = int.from_bytes(digest[:4], "big") & 0x7FFFFFFF
+        return f"{found[1]}{found[2]}{found[3]}{number}"
+
+    made, count = VARY.subn(own, text)
+    if not count:
+        raise SourceError(f"{where} has no line 'name = <integer>  # vary': every student's copy would be the same")
+    return made
+
+
+def varies(folder: Path) -> bool:
+    """Whether a student's own copy of the lab in ``folder`` would differ from the others."""
+    return VARY.search(source_of(folder).read_text(encoding="utf-8")) is not None
+
+
+def students_in(path: Path) -> list[str]:
+    """Names of students, one a line; empty lines and spaces at either end are dropped. Each names a folder.
+
+    Raises
+    ------
+    ValueError
+        There is none; one cannot be the name of a folder on every system; two are the same there.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not in UTF-8; save it anew as text, one student a line") from None
+    seen: dict[str, int] = {}
+    names = []
+    for number, line in enumerate(lines, 1):
+        if not (name := line.strip()):
+            continue
+        if not FOLDER.fullmatch(name) or name.endswith(".") or RESERVED.fullmatch(name):
+            raise ValueError(
+                f"{path}, line {number}: {name!r} cannot name a folder on every system; use up to 100 of "
+                "A-Z a-z 0-9 . _ @ + -, not . at either end, and no name that Windows keeps to itself"
+            )
+        if (before := seen.setdefault(name.lower(), number)) != number:
+            raise ValueError(f"{path}, line {number}: {name!r} stands in line {before} already (capitals do not count)")
+        names.append(name)
+    if not names:
+        raise ValueError(f"{path} names no student; write one a line")
+    return names
 
 
 def address_from(config: Path) -> str:
