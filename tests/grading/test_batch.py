@@ -299,7 +299,9 @@ def test_the_seed_is_that_of_the_run_before_else_a_fresh_one(tmp_path):
     first, second = batch.settle_seed(tmp_path, None), batch.settle_seed(tmp_path, None)
     assert first != second
     (tmp_path / "batch.json").write_text(json.dumps({"seed": 11}))
-    assert batch.settle_seed(tmp_path, None) == 11
+    assert batch.settle_seed(tmp_path, None) == batch.settle_seed(tmp_path, 11) == 11
+    with pytest.raises(BatchError, match="marked with seed 11; for --seed 3 use another --out"):
+        batch.settle_seed(tmp_path, 3)
     (tmp_path / "batch.json").write_text("not json")
     with pytest.raises(BatchError, match="give another --out"):
         batch.settle_seed(tmp_path, None)

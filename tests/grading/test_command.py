@@ -301,3 +301,71 @@ def test_what_goes_wrong_with_one_does_not_end_the_others(where, folder, handed_
     assert "bob" in capsys.readouterr().err
     assert [row["A small lab"] for row in table(out / "grades.csv")] == ["5", ""]
     assert "this one is odd" in (out / "index.html").read_text()
+
+
+def test_a_late_folder_is_added_to_the_class_and_leaves_no_stale_table(folder, tmp_path, capsys):
+    first = hand_in(tmp_path / "first", ada=WRONG, bob=RIGHT)
+    (first / "Cy Y_77_assignsubmission_file_lab.py").write_text(RIGHT)
+    out = tmp_path / "out"
+    assert grade(folder, first, "--out", out, "--seed", 5) == 0
+    (out / "grades-moodle.csv").rename(out / "kept.csv")
+    (out / "kept.csv").rename(out / "grades-moodle.csv")
+    capsys.readouterr()
+    late = hand_in(tmp_path / "late", ada=RIGHT, zoe=TOTAL)
+    assert grade(folder, late, "--out", out) == 0
+    said = capsys.readouterr().err
+    assert [(row["Student"], row["A small lab"]) for row in table(out / "grades.csv")] == [
+        ("Cy Y", "5"), ("ada", "5"), ("bob", "5"), ("zoe", "1"),
+    ]  # fmt: skip
+    assert [line for line in said.splitlines() if "replaces" in line] == [
+        f"ada: {late / 'ada.py'} replaces {first / 'ada.py'}, which was marked before"
+    ]
+    assert "2 marked before from another folder stay" in said
+    assert table(out / "grades-moodle.csv")[0]["Identifier"] == "Participant 77"  # it remembers the number
+    index = (out / "index.html").read_text()
+    assert all(name in index for name in ("Cy Y", "ada", "bob", "zoe"))
+    (out / "marks").joinpath(next(path.name for path in (out / "marks").glob("Cy*"))).unlink()
+    assert grade(folder, late, "--out", out) == 0
+    assert not (out / "grades-moodle.csv").exists()
+
+
+def test_an_option_left_out_marks_nobody_again(folder, handed_in, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert grade(folder, handed_in, "--out", out, "--seed", 5, "--timeout", 50) == 0
+    assert grade(folder, handed_in, "--out", out) == 0
+    assert "2 marked, 0 of them now" in capsys.readouterr().out
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert grade(folder, handed_in, "--out", out, "--seed", 6) == 2
+    assert complaint(capsys) == f"{out} was marked with seed 5; for --seed 6 use another --out"
+    assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert grade(folder, handed_in, "--out", out, "--timeout", 40) == 0
+    captured = capsys.readouterr()
+    assert "options changed (--timeout 40 instead of 50): marking 2 again" in captured.err
+    assert "2 marked, 2 of them now" in captured.out
+
+
+def test_the_newest_of_two_is_taken_where_it_is_asked_for(folder, tmp_path, capsys):
+    handed_in = hand_in(tmp_path / "in", ada_1_20_lab=WRONG, **{"ada_1_21_lab-1": RIGHT, "bob": RIGHT})
+    hand_in(handed_in / "bob", lab=WRONG)
+    os.utime(handed_in / "bob.py", (2e9, 2e9))
+    out = tmp_path / "out"
+    assert grade(folder, handed_in, "--out", out) == 2
+    assert "2 submissions by" in complaint(capsys)
+    assert grade(folder, handed_in, "--out", out, "--latest") == 0
+    said = capsys.readouterr().err.splitlines()
+    assert "ada_1: ada_1_21_lab-1.py counts, the newest by the number behind its name; not ada_1_20_lab.py" in said
+    assert "bob: bob.py counts, the newest by the time of its file; not bob/lab.py" in said
+    assert [row["A small lab"] for row in table(out / "grades.csv")] == ["5", "5"]
+
+
+def test_a_folder_that_is_not_there_is_said_before_anything_is_asked_for(folder, tmp_path, capsys):
+    assert grade(folder, tmp_path / "nonexist") == 2
+    assert complaint(capsys) == f"there is no folder {tmp_path / 'nonexist'}; name the folder of submissions"
+
+
+def test_help_says_what_is_usual(capsys):
+    with pytest.raises(SystemExit):
+        grade("--help")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "else 60, of which 20 for its cells and 10 for one call" in said
+    assert said.count("(default: ") >= 8

@@ -28,6 +28,8 @@ Progress = Callable[[str], None]
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)")
 #: ``Name_12345_assignsubmission_file_`` (a folder, or the beginning of a file name), as Moodle names them.
 MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?P<plugin>file|onlinetext)_?(?P<file>.*)")
+#: ``lab-1``, ``lab-2``: how Canvas numbers what is handed in again.
+RESUBMITTED = re.compile(r"-(\d+)$")
 SUFFIXES = {"notebook": (".ipynb", ".py"), "module": (".py", ".ipynb")}
 #: Packages whose version can change a mark.
 PACKAGES = ("losslab", "torch", "numpy")
@@ -126,12 +128,15 @@ class Batch:
         A line for each submission that could not be read.
     missing
         Students who have no current mark: not asked for, or the run was broken off.
+    stopped
+        The signal that broke the run off, or 0.
     """
 
     records: list[Record] = field(default_factory=list)
     fresh: int = 0
     problems: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    stopped: int = 0
 
     @property
     def failures(self) -> list[Record]:
@@ -139,7 +144,9 @@ class Batch:
         return [record for record in self.records if record.mark.status == "grader-failure"]
 
 
-def collect(folder: Path, form: str = "notebook") -> list[Submission]:
+def collect(
+    folder: Path, form: str = "notebook", *, latest: bool = False, progress: Progress = lambda _: None
+) -> list[Submission]:
     """Find the submissions in a folder, in the order of the students' names.
 
     A submission is ``<student>.ipynb``, a folder ``<student>/`` with one such file, or what Canvas or Moodle exports.
@@ -151,6 +158,11 @@ def collect(folder: Path, form: str = "notebook") -> list[Submission]:
         Where they lie.
     form
         ``"notebook"`` or ``"module"``: which of a student's files counts where there are several.
+    latest
+        Of two submissions by one student take the newest: by the number that Canvas puts behind a name (``lab-1.ipynb``
+        comes after ``lab.ipynb``), else by the time of the file.
+    progress
+        Receives a line for each student of whom one was taken.
 
     Raises
     ------
@@ -174,10 +186,35 @@ def collect(folder: Path, form: str = "notebook") -> list[Submission]:
             # the right kind of file counts, so that a picture or a data file beside it does no harm
             best = [each for each in several if each.path.suffix == SUFFIXES[form][0]] or several
             if len(best) > 1:
-                names = ", ".join(str(each.path.relative_to(folder)) for each in best)
-                raise BatchError(f"{len(best)} submissions by {student}: {names}; leave the one that counts")
+                best = [_newest(folder, student, best, latest, progress)]
             found[student] = best
     return [found[student][0] for student in sorted(found)]
+
+
+def _newest(folder: Path, student: str, several: list[Submission], latest: bool, progress: Progress) -> Submission:
+    """The newest of one student's submissions, if it is asked for and can be told."""
+    names = {each: str(each.path.relative_to(folder)) for each in several}
+    if not latest:
+        raise BatchError(
+            f"{len(several)} submissions by {student}: {', '.join(names.values())}; leave the one that counts, or take "
+            "the newest of each with --latest"
+        )
+    if all(each.canvas_id for each in several):
+        by, ages = (
+            "the number behind its name",
+            [int((RESUBMITTED.search(each.path.stem) or "00")[1]) for each in several],
+        )
+    if not all(each.canvas_id for each in several) or len(set(ages)) < len(ages):
+        by, ages = "the time of its file", [each.path.lstat().st_mtime_ns for each in several]
+    if ages.count(max(ages)) > 1:
+        raise BatchError(
+            f"{len(several)} submissions by {student}, none newer than the others: {', '.join(names.values())}; leave "
+            "the one that counts"
+        )
+    newest = several[ages.index(max(ages))]
+    others = ", ".join(name for each, name in names.items() if each is not newest)
+    progress(f"{student}: {names[newest]} counts, the newest by {by}; not {others}")
+    return newest
 
 
 def _hidden(name: str) -> bool:
@@ -263,11 +300,42 @@ def _no_link(path: str, flags: int) -> int:
 
 
 def settle_seed(out: Path, seed: int | None) -> int:
-    """The seed given, else that of the run before in ``out``, else a new one that nobody can guess."""
-    if seed is not None:
-        return seed
+    """The seed of the run before in ``out``, else the one given, else a new one that nobody can guess.
+
+    Raises
+    ------
+    BatchError
+        Another is given than that of the run before: everybody would get other inputs, and perhaps another mark.
+    """
     earlier = read_settings(out).get("seed")
-    return earlier if isinstance(earlier, int) else secrets.randbits(48)
+    if not isinstance(earlier, int):
+        return secrets.randbits(48) if seed is None else seed
+    if seed not in (None, earlier):
+        raise BatchError(f"{out} was marked with seed {earlier}; for --seed {seed} use another --out")
+    return earlier
+
+
+def settle_options(
+    out: Path, seed: int | None, timeout: float | None, require_isolation: bool = False
+) -> tuple[Options, str]:
+    """The options of a run, and what is changed in them since the run before in ``out``.
+
+    Whatever is not given is as it was then: else a run that only adds points by hand would mark everybody again.
+    """
+    seed, earlier = settle_seed(out, seed), read_settings(out)
+    before = earlier.get("timeout")
+    options = Options(
+        seed, before if timeout is None else timeout, require_isolation or earlier.get("require_isolation") is True
+    )
+    if not earlier:
+        return options, ""
+    changed = []
+    if options.timeout != before:
+        usual = "the usual" if before is None else f"{before:g}"
+        changed.append(f"--timeout {options.timeout:g} instead of {usual}")
+    if options.require_isolation and "require_isolation" in earlier and not earlier["require_isolation"]:
+        changed.append("--require-isolation")
+    return options, f"options changed ({', '.join(changed)})" if changed else ""
 
 
 def read_settings(out: Path) -> dict[str, Any]:
@@ -299,6 +367,7 @@ def mark_batch(
     jobs: int | None = None,
     cluster: str | None = None,
     only: Sequence[str] = (),
+    changed: str = "",
     progress: Progress = lambda _: None,
 ) -> Batch:
     """Mark what has no current mark yet, and return every mark there is.
@@ -319,6 +388,8 @@ def mark_batch(
         Address of a Dask scheduler whose workers see the same folders, or ``local:2`` for two workers here.
     only
         Students to mark; by default all.
+    changed
+        Which options are others than in the run before, for the line that says why marks are given again.
     progress
         Receives a line for each mark.
 
@@ -337,6 +408,7 @@ def mark_batch(
     version = lab_version(folder)
     todo: list[tuple[Submission, str]] = []
     kept: dict[str, Record] = {}
+    again: list[tuple[Record, Submission]] = []
     for submission in submissions:
         asked = not only or submission.student in only
         if not submission.problem:
@@ -349,10 +421,19 @@ def mark_batch(
                 batch.problems.append(f"{submission.student}: {submission.path} {submission.problem}")
             continue
         record = read_record(out, submission)
+        if record and asked and record.fingerprint != print_:
+            again.append((record, submission))
         if record and record.fingerprint == print_ and record.mark.status != "grader-failure":
-            kept[submission.student] = record
+            kept[submission.student] = replace(record, submission=submission)
         elif asked:
             todo.append((submission, print_))
+    moved = [(was, now) for was, now in again if was.submission.path not in (now.path.absolute(), Path())]
+    for was, now in moved:
+        progress(f"{now.student}: {now.path} replaces {was.submission.path}, which was marked before")
+    if len(again) > len(moved):
+        progress(
+            f"{changed or 'the lab, a submission or a version has changed'}: marking {len(again) - len(moved)} again"
+        )
     for submission, print_, mark in _marks(folder, todo, options, jobs, cluster):
         record = Record(submission, print_, mark)
         try:
@@ -476,7 +557,16 @@ def record_path(out: Path, submission: Submission) -> Path:
 
 def write_record(out: Path, record: Record) -> None:
     """Put a mark on disk, whole or not at all."""
-    content: Mapping[str, object] = {"fingerprint": record.fingerprint, "mark": record.mark.to_dict()}
+    submission = record.submission
+    content: Mapping[str, object] = {
+        "fingerprint": record.fingerprint,
+        "submission": {
+            "path": str(submission.path.absolute()),
+            "canvas_id": submission.canvas_id,
+            "participant": submission.participant,
+        },
+        "mark": record.mark.to_dict(),
+    }
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     replace_file(record_path(out, record.submission), text.encode("utf-8", "backslashreplace"))
 
@@ -513,11 +603,26 @@ def unwritten(record: Record, problem: Exception) -> Mark:
 
 
 def read_record(out: Path, submission: Submission) -> Record | None:
-    """The mark on disk, or None where there is none or it is damaged: then it is marked again."""
+    """The mark on disk, of whichever file; None where there is none or it is damaged: then it is marked again."""
+    return _read(record_path(out, submission))
+
+
+def earlier_records(out: Path, submissions: Sequence[Submission]) -> list[Record]:
+    """Marks of students who are in ``out`` from another folder of submissions and not among these."""
+    now = {submission.student for submission in submissions}
+    found = [_read(path) for path in sorted((out / "marks").glob("[!.]*.json"))]
+    return [record for record in found if record is not None and record.submission.student not in now]
+
+
+def _read(path: Path) -> Record | None:
     from losslab.grading import Mark
 
     try:
-        content = json.loads(record_path(out, submission).read_text(encoding="utf-8"))
-        return Record(submission, content["fingerprint"], Mark.from_dict(content["mark"]))
+        content = json.loads(path.read_text(encoding="utf-8"))
+        mark, of = Mark.from_dict(content["mark"]), content.get("submission", {})
+        submission = Submission(
+            mark.student, Path(of.get("path", "")), of.get("canvas_id", ""), of.get("participant", "")
+        )
+        return Record(submission, content["fingerprint"], mark)
     except Exception:  # a damaged file can be wrong in any way
         return None

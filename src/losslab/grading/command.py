@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from losslab.corpora.files import replace_file
 from losslab.grading.batch import BatchError
+from losslab.grading.sandbox import Limits
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -40,17 +41,50 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="folder with <student>.ipynb, <student>/<file>, or what Canvas or Moodle exports",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for marks, feedback and tables")
-    parser.add_argument("--seed", type=int, metavar="N", help="of the random inputs; replays an earlier run")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="of the random inputs (default: that of the run before in DIR, else drawn and logged)",
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="submissions at once (default: one a core)")
     parser.add_argument(
-        "--cluster", metavar="ADDRESS", help="workers of this Dask scheduler, which see the same folders; or local:2"
+        "--cluster",
+        metavar="ADDRESS",
+        help="workers of this Dask scheduler, which see the same folders; or local:2 (default: processes here)",
     )
     parser.add_argument(
-        "--require-isolation", action="store_true", help="refuse where students' code cannot be shut in (bubblewrap)"
+        "--require-isolation",
+        action="store_true",
+        help="refuse where students' code cannot be shut in by bubblewrap (default: warn and go on; once "
+        "given, it stays with DIR)",
     )
-    parser.add_argument("--timeout", type=float, metavar="S", help="seconds for one submission")
-    parser.add_argument("--only", action="append", default=[], metavar="STUDENT", help="only this one; may be repeated")
-    parser.add_argument("--manual", type=Path, metavar="FILE.csv", help="points given by hand: rubric.csv, filled in")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="seconds by the clock for one submission (default: that of the run before in DIR, else "
+        f"{Limits.wall:g}, of which {Limits.cells:g} for its cells and {Limits.call:g} for one call)",
+    )
+    parser.add_argument(
+        "--latest",
+        action="store_true",
+        help="of two submissions by one student take the newest, by Canvas's number or the time of the file (default: "
+        "refuse)",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="STUDENT",
+        help="only this one; may be repeated (default: everybody)",
+    )
+    parser.add_argument(
+        "--manual",
+        type=Path,
+        metavar="FILE.csv",
+        help="points given by hand: rubric.csv, filled in (default: those given before)",
+    )
     parser.add_argument(
         "--gradescope", type=Path, metavar="FILE.zip", help="write the lab's autograder and mark nothing"
     )
@@ -82,6 +116,8 @@ def _grade(arguments: argparse.Namespace) -> int:
             raise BatchError(f"cannot write {arguments.gradescope}: {problem.strerror}") from None
         print(arguments.gradescope)
         return MARKED
+    if arguments.submissions is not None and not arguments.submissions.exists():
+        raise BatchError(f"there is no folder {arguments.submissions}; name the folder of submissions")
     if arguments.submissions is None or arguments.out is None:
         raise BatchError("name the folder of submissions and --out DIR (or --gradescope FILE.zip)")
     for name, value in (("--jobs", arguments.jobs), ("--timeout", arguments.timeout)):
@@ -91,17 +127,20 @@ def _grade(arguments: argparse.Namespace) -> int:
         raise BatchError(f"--seed is {arguments.seed}; expected 0 or more")
     if importlib.util.find_spec("joblib") is None:
         raise BatchError("joblib is missing; install it with: pip install 'losslab[grading]'")
-    submissions = batch.collect(arguments.submissions, lab.form)
-    by_hand = exports.read_by_hand(arguments.manual, lab, submissions) if arguments.manual else {}
     out: Path = arguments.out
+    submissions = batch.collect(arguments.submissions, lab.form, latest=arguments.latest, progress=_say)
+    others = batch.earlier_records(out, submissions)
+    everybody = sorted([*submissions, *(record.submission for record in others)], key=lambda each: each.student)
+    by_hand = exports.read_by_hand(arguments.manual, lab, everybody) if arguments.manual else {}
     earlier = batch.read_settings(out)
     if earlier and earlier.get("lab") != lab.name:
         raise BatchError(f"{out} holds marks of the lab {earlier.get('lab')}; give another --out")
-    options = batch.Options(batch.settle_seed(out, arguments.seed), arguments.timeout, arguments.require_isolation)
+    options, changed = batch.settle_options(out, arguments.seed, arguments.timeout, arguments.require_isolation)
     settings = {
         "lab": lab.name,
         "seed": options.seed,
         "timeout": options.timeout,
+        "require_isolation": options.require_isolation,
         "lab_version": batch.lab_version(folder),
     }
     settings["started"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -122,9 +161,13 @@ def _grade(arguments: argparse.Namespace) -> int:
         jobs=arguments.jobs,
         cluster=arguments.cluster,
         only=arguments.only,
+        changed=changed,
         progress=_say,
     )
-    exports.write(out, lab, outcome, submissions, by_hand, options.seed)
+    if others:
+        _say(f"{len(others)} marked before from another folder stay in the tables")
+        outcome.records = sorted([*outcome.records, *others], key=lambda record: record.submission.student)
+    exports.write(out, lab, outcome, everybody, by_hand, options.seed)
     for record in outcome.failures:
         _say(f"the grader failed for {record.submission.student}, no mark given: {_line(record.mark.log)}")
     for problem_line in outcome.problems:

@@ -243,6 +243,8 @@ def write(out: Path, lab: Lab, batch: Batch, submissions: Sequence[Submission], 
         replace_file(out / "rubric.csv", rubric(lab, batch, submissions, by_hand))
         if sheet := worksheet(lab, batch, by_hand):
             replace_file(out / "grades-moodle.csv", sheet)
+        else:
+            (out / "grades-moodle.csv").unlink(missing_ok=True)  # of an earlier run: its points may be others now
         index = feedback.index(lab, batch, by_hand, seed)
         replace_file(out / "index.html", index.encode("utf-8", "replace"))
     except OSError as problem:
