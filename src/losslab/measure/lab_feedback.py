@@ -50,7 +50,13 @@ def submission(folder: Path, answer: Answer) -> bytes:
     if load_lab(folder).form == "module":
         return given + b"\n\n" + answer.source.encode()
     notebook = json.loads(given)
-    cell: dict[str, object] = {"cell_type": "code", "id": "answer", "metadata": {}, "outputs": [], "execution_count": None}
+    cell: dict[str, object] = {
+        "cell_type": "code",
+        "id": "answer",
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+    }
     notebook["cells"].append({**cell, "source": answer.source})
     return json.dumps(notebook).encode()
 
