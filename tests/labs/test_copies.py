@@ -1,6 +1,7 @@
 """The committed student copies: current, unwritten where work is due and nowhere else, and only what the source has."""
 
 import ast
+import contextlib
 import inspect
 import json
 import math
@@ -126,10 +127,15 @@ def test_the_copy_runs_up_to_the_first_step(
     first = solution_cells(notebook)[0].metadata.nbgrader.grade_id
     space = {"display": print, "__name__": "__main__"}
     cells = [compile(cell.source, cell.id, "exec") for cell in notebook.cells if cell.cell_type == "code"]
-    with pytest.raises(NotImplementedError, match=f"^Step 1 is not written yet: {first}$"):  # noqa: PT012
+    said = ""
+    with contextlib.suppress(NotImplementedError):  # a picture calls the step itself
         for cell in cells:
             exec(cell, space)
-    assert capsys.readouterr().out.startswith(f"Lab {notebook_lab}: losslab ")
+            said += capsys.readouterr().out
+            if f"○ Step 1 is not written yet: {first}\n" in said:
+                break
+    assert f"○ Step 1 is not written yet: {first}\n" in said
+    assert said.startswith(f"Lab {notebook_lab}: losslab ")
 
 
 def test_the_solution_earns_full_marks_and_the_empty_copy_none(lab, labs_folder, tmp_path):
@@ -184,15 +190,14 @@ def test_a_lab_has_its_parts(notebook_lab, labs_folder, student_copy):
 
 @pytest.mark.xdist_group("lab-infonce")
 def test_nbgraders_own_validation_of_a_student_notebook(labs_folder, tmp_path):
-    """By default it has nothing to complain about: the copy has no test cell of nbgrader's. Asked about all cells, it
-    names the one that stops at the first step; and a locked cell that was changed is found by its checksum.
+    """It has nothing to complain about, of all cells neither: the copy has no test cell of nbgrader's, and steps that
+    are not written are said in a line. A locked cell that was changed is found by its checksum.
     """
     content = make_copy(labs_folder / "infonce")
     path = tmp_path / "infonce.ipynb"
     path.write_bytes(content)
     assert Validator().validate(str(path)) == {}
-    found = Validator(validate_all=True).validate(str(path))["failed"]
-    assert "Step 1 is not written yet: cosine_scores" in found[0]["raw_error"]
+    assert Validator(validate_all=True).validate(str(path)) == {}
 
     notebook = json.loads(content)
     notebook["cells"] = [cell for cell in notebook["cells"] if cell["metadata"].get("nbgrader", {}).get("locked")][:1]

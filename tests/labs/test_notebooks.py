@@ -1,5 +1,9 @@
 """Every source with its solutions, run from top to bottom in a kernel of its own; and its live cell, driven there."""
 
+import re
+
+import nbclient
+
 STANDARD = {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
 
 
@@ -53,3 +57,19 @@ def test_every_control_calls_the_students_function(notebook_lab, run_source):
         assert one["changed"], one
         assert one["label"].strip(), one
         assert one["alt"], one
+
+
+def test_a_fresh_copy_runs_to_its_end_and_says_in_lines_what_is_due(notebook_lab, student_copy, labs_folder):
+    """Run all before anything is written: every step is named, and nothing else is an error."""
+    notebook = student_copy(notebook_lab)
+    where = {"metadata": {"path": str(labs_folder / notebook_lab)}}
+    nbclient.NotebookClient(notebook, timeout=120, allow_errors=True, resources=where).execute()
+    outputs = [one for cell in notebook.cells if cell.cell_type == "code" for one in cell.outputs]
+    assert [one.evalue for one in outputs if one.output_type == "error"] == []
+    assert [one.text for one in outputs if one.get("name") == "stderr"] == []
+    said = "".join(one.text for one in outputs if one.output_type == "stream")
+    due = re.findall(r"^○ Step (\d) is not written yet: \w+$", said, re.MULTILINE)
+    steps = re.findall(r'"Step (\d) is not written yet', "\n".join(cell.source for cell in notebook.cells))
+    assert set(due) == set(steps)
+    assert "✓" not in said
+    assert "✗" not in said

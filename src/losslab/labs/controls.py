@@ -80,7 +80,7 @@ def drawn(draw: Callable[..., Any], values: dict[str, Any]) -> str:
     try:
         return _as_html(draw(**values))
     except NotImplementedError as problem:
-        return _line(str(problem) or "not written yet")
+        return _line(f"○ {problem}" if str(problem) else "○ not written yet")
     except Exception as problem:
         return _line(f"{type(problem).__name__}: {problem}".splitlines()[0][:300])
 

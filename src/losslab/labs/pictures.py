@@ -34,12 +34,12 @@ class Picture:
     Parameters
     ----------
     figure
-        What is shown.
+        What is shown; None if there is nothing to draw, and the description alone is shown.
     description
         The same in words.
     """
 
-    def __init__(self, figure: Figure, description: str) -> None:
+    def __init__(self, figure: Figure | None, description: str) -> None:
         self.figure = figure
         self.description = description
 
@@ -47,10 +47,13 @@ class Picture:
         return self.description
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        return {"text/html": self.to_html(), "text/plain": self.description}
+        html = {} if self.figure is None else {"text/html": self.to_html()}
+        return html | {"text/plain": self.description}
 
     def to_html(self) -> str:
         """An image that carries its own bytes: it needs no file beside it and asks no host."""
+        if self.figure is None:
+            return f"<p><strong>{escape(self.description)}</strong></p>"
         with style():  # fonts stay text, and ids do not change from call to call
             buffer = io.BytesIO()
             self.figure.savefig(buffer, format="svg", metadata={"Date": None})
@@ -95,32 +98,61 @@ def picture(
     Returns
     -------
     Picture
-        As the last expression of a cell it is shown; its description is the image's alt text.
+        As the last expression of a cell it is shown; its description is the image's alt text. Where ``yours`` cannot
+        be drawn beside the target (another shape, no numbers), it is one line that says so. While the function checked
+        last fails, it says that the counterexample is not what is drawn.
 
     Raises
     ------
     ValueError
-        The shapes differ or do not fit the kind, or there is no such kind.
+        The target or ``x`` does not fit the kind, or there is no such kind.
     """
     drawn = {"curve": _curve, "bars": _bars, "map": _map}
     if kind not in drawn:
         raise ValueError(f"kind must be one of {', '.join(drawn)}, got {kind!r}")
-    mine, right = _numbers("yours", yours), _numbers("target", target)
-    if mine.shape != right.shape:
-        raise ValueError(f"yours has shape {mine.shape}, target {right.shape}: there is nothing to lay side by side")
+    right = _numbers("target", target)
     dimensions = 2 if kind == "map" else 1
-    if mine.ndim != dimensions or mine.size == 0:
-        raise ValueError(f"a {kind} needs numbers in {dimensions} dimension(s), at least one, got shape {mine.shape}")
+    if right.ndim != dimensions or right.size == 0:
+        raise ValueError(f"a {kind} needs numbers in {dimensions} dimension(s), at least one, got shape {right.shape}")
+    what = title or ylabel or kind
+    try:
+        mine = _numbers("yours", yours)
+    except ValueError as problem:
+        return Picture(None, f"{what}: nothing to draw, {problem}.".replace("yours", names[0]))
+    if mine.shape != right.shape:
+        shapes = f"{names[0]} has shape {mine.shape}, {names[1]} {right.shape}"
+        return Picture(None, f"{what}: nothing to draw, {shapes}.")
     places = np.arange(mine.shape[-1]) if x is None else x
     if kind != "map" and len(places) != mine.size:  # type: ignore[arg-type]
         raise ValueError(f"x has {len(places)} places for {mine.size} values")  # type: ignore[arg-type]
     with style():
         figure = drawn[kind](mine, right, places, xlabel, ylabel, names)
-        if title:
-            figure.suptitle(title, x=0.01, ha="left", weight="bold", size=15)
-    return Picture(
-        figure, _describe(mine, right, title or ylabel or kind, None if kind == "map" else places, xlabel, names)
-    )
+        note = _FAILING.sentence()
+        if title or note:
+            figure.suptitle("\n".join(filter(None, (title, note))), x=0.01, ha="left", weight="bold", size=15)
+    said = _describe(mine, right, what, None if kind == "map" else places, xlabel, names)
+    return Picture(figure, f"{said} {note}".rstrip())
+
+
+class _Failing:
+    """Which checks of the function that was checked last do not hold."""
+
+    def __init__(self) -> None:
+        self.function = ""
+        self.checks: set[str] = set()
+
+    def sentence(self) -> str:
+        return f"The check of {self.function} fails on other inputs than these." if self.checks else ""
+
+
+_FAILING = _Failing()
+
+
+def noted(function: str, check: str, *, kept: bool) -> None:
+    """Remember what came of a function's check, for the picture that follows it."""
+    if function != _FAILING.function:
+        _FAILING.function, _FAILING.checks = function, set()
+    (_FAILING.checks.discard if kept else _FAILING.checks.add)(check)
 
 
 def _numbers(name: str, values: Any) -> Array:  # noqa: ANN401
@@ -129,6 +161,8 @@ def _numbers(name: str, values: Any) -> Array:  # noqa: ANN401
     elif isinstance(values, (list, tuple)):
         values = [v.item() if isinstance(v, torch.Tensor) and v.numel() == 1 else v for v in values]
     try:
+        if values is None:
+            raise TypeError
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be numbers, got {type(values).__name__}") from None
@@ -232,8 +266,8 @@ def _bars(mine: Array, right: Array, x: Any, xlabel: str, ylabel: str, names: tu
     main.margins(y=0.15)
     rest.bar(places, mine - right, 0.5, color=BETWEEN)
     _limit(rest, mine - right, right)
-    step = max(1, -(-mine.size // 16))
-    for axes in (main, rest):
+    for axes, room in ((main, 16), (rest, 8)):  # labels that have room below a panel
+        step = max(1, -(-mine.size // room))
         axes.set_xticks(places[::step], words[::step], rotation=30 if max(map(len, words)) > 6 else 0)
     return figure
 

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 import torch
 
 from losslab.device import pick_device
+from losslab.labs.unwritten import show_in_one_line
 
 #: The labs, in the order of their chapters.
 LABS = ("infonce", "temperature", "false-negatives", "padding", "matryoshka", "perplexity")
@@ -17,6 +18,8 @@ LABS = ("infonce", "temperature", "false-negatives", "padding", "matryoshka", "p
 
 def setup(name: str) -> torch.device:
     """Say what a lab runs on, and let live cells work on Colab. Installs nothing.
+
+    From here on, cells that call a step that is not written yet say so in one line.
 
     Parameters
     ----------
@@ -42,6 +45,7 @@ def setup(name: str) -> torch.device:
     print(f"Computing on {device.type} ({where}).")
     if enable_widgets_on_colab():
         print("Colab: live cells are switched on.")
+    show_in_one_line()
     return device
 
 
