@@ -39,7 +39,7 @@ from losslab.contracts.model import (
 from losslab.contracts.named import ADAPTERS, identify, import_loss
 from losslab.contracts.report import Report
 from losslab.contracts.search import search
-from losslab.contracts.subject import Subject, name_of, parameters_of
+from losslab.contracts.subject import Subject, name_of, options_of, parameters_of
 from losslab.contracts.token import TOKEN
 from losslab.contracts.token.subject import TokenSubject
 from losslab.contracts.watched import (
@@ -454,7 +454,7 @@ def _declared(loss: Any, cls: type[AnyConventions], names: Sequence[str]) -> dic
         return known | bound
     if cls is Conventions:
         return {}
-    found: dict[str, Any] = {"graded": True} if "graded" in names and "labels" in parameters_of(loss) else {}
+    found: dict[str, Any] = {"graded": True} if "graded" in names and "labels" in options_of(loss) else {}
     defaults = {name: parameter.default for name, parameter in parameters_of(loss).items()}
     if isinstance(loss, torch.nn.Module):
         defaults |= {name: getattr(loss, name, None) for name in names}

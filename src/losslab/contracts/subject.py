@@ -192,6 +192,18 @@ def parameters_of(loss: Loss) -> Mapping[str, inspect.Parameter]:
         return {}
 
 
+def options_of(loss: Loss, positional: int = 2) -> Mapping[str, inspect.Parameter]:
+    """The parameters that can be given by keyword: not those that the first ``positional`` arguments fill.
+
+    What these are called is the loss's own affair: of ``f(anchors, positives)`` nothing is an option.
+    """
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = parameters_of(loss)
+    filled = [name for name, p in parameters.items() if p.kind in by_position][:positional]
+    by_keyword = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {name: p for name, p in parameters.items() if name not in filled and p.kind in by_keyword}
+
+
 def name_of(loss: Loss) -> str:
     """What to call a loss in a report."""
     if isinstance(loss, functools.partial):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from losslab.contracts.model import ContrastiveConventions, Counterexample, Exempt, LossFailed, Pairs
-from losslab.contracts.subject import called, failure, parameters_of
+from losslab.contracts.subject import called, failure, options_of
 from losslab.contracts.wording import show
 
 Array = NDArray[np.float64]
@@ -75,10 +75,10 @@ class ContrastiveSubject:
 
     @cached_property
     def _parameters(self) -> Mapping[str, inspect.Parameter]:
-        return parameters_of(self.loss)
+        return options_of(self.loss)
 
     def takes(self, keyword: str) -> bool:
-        """Whether the loss's signature names this keyword."""
+        """Whether the loss's signature names this keyword, beside the two arguments that it is given by position."""
         return keyword in self._parameters
 
     def must_take(self, keyword: str) -> None:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from losslab.contracts.model import IGNORED, Counterexample, LossFailed, Texts, TokenConventions
-from losslab.contracts.subject import failure, parameters_of
+from losslab.contracts.subject import failure, options_of
 from losslab.contracts.wording import show
 
 Array = NDArray[np.float64]
@@ -107,10 +107,10 @@ class TokenSubject:
 
     @cached_property
     def _parameters(self) -> Mapping[str, inspect.Parameter]:
-        return parameters_of(self.loss)
+        return options_of(self.loss)
 
     def takes(self, keyword: str) -> bool:
-        """Whether the loss's signature names this keyword."""
+        """Whether the loss's signature names this keyword, beside the two arguments that it is given by position."""
         return keyword in self._parameters
 
     @property
@@ -179,9 +179,11 @@ class TokenSubject:
         logits = torch.tensor(given.logits, dtype=dtype, device=device).requires_grad_()
         labels = torch.tensor(given.labels, device=device)
         options = {}
-        if given.mask is not None and self.mask_keyword is not None:
-            keyword = self.mask_keyword
-            options[keyword] = torch.tensor(given.mask, device=device).to(MASKS[keyword])
+        for keyword, of_dtype in MASKS.items():
+            if keyword == self.mask_keyword and given.mask is not None:
+                options[keyword] = torch.tensor(given.mask, device=device).to(of_dtype)
+            elif self.takes(keyword) and self._parameters[keyword].default is inspect.Parameter.empty:
+                options[keyword] = torch.ones(given.labels.shape, dtype=of_dtype, device=device)  # nothing is padding
         return logits, labels, options
 
     def plain(self, texts: Texts, **options: Any) -> Taught:  # noqa: ANN401
