@@ -141,7 +141,7 @@ def collect(progress: Progress, seeds: int = SEEDS, workers: int | None = None) 
 def needed(row: Row) -> float:
     """Inputs until the mistake was caught, of a row as it was measured or as a file has it; inf if it was not."""
     inputs = row["inputs"]
-    return float("inf") if inputs in (None, "") else float(inputs)  # type: ignore[arg-type]
+    return float("inf") if inputs in (None, "") else float(inputs)
 
 
 def missed(rows: Sequence[Row], inputs: int) -> float:
