@@ -1,13 +1,15 @@
-"""Losses as people have them lying about: other names, other arguments, other ways to fail, and what is said of them."""
+"""Losses as people have them lying about: other names and arguments, other ways to fail, and what is said of them."""
 
 # ruff: noqa: ARG001  (losses that ignore what they are given)
 
+import time
+
 import pytest
 import torch
-from torch import nn
 from torch.nn.functional import cross_entropy, normalize
 
-from losslab.contracts import check
+from losslab.contracts import Contract, check
+from losslab.contracts.named import NotALossError
 
 
 def in_batch(queries, documents, temperature=0.05):
@@ -60,3 +62,109 @@ def test_a_mask_without_a_default_is_always_given(loss):
     report = check(loss, "token", examples=5)
     assert "error" not in verdicts(report).values(), str(report)
     assert report["shift"].verdict == "kept"
+
+
+def triplet(anchor, positive, negative):
+    return in_batch(anchor, positive) + negative.sum()
+
+
+def test_a_third_argument_that_nobody_gives_is_named_before_anything_is_checked():
+    with pytest.raises(NotALossError, match=r"triplet needs a third argument, negative, .* \(queries, documents\)"):
+        check(triplet, "contrastive")
+    with pytest.raises(NotALossError, match=r"margined needs a third argument, margin, "):
+        check(margined, "contrastive", only=["blind", "no_state"])
+    with pytest.raises(NotALossError, match=r"other needs a third argument, weights, .*\(logits, labels\)"):
+        check(other, "token")
+    assert check(triplet, "contrastive", options={"negative": torch.zeros(2)}, only=["blind"], examples=3)
+
+
+def margined(queries, documents, margin):
+    return in_batch(queries, documents) + margin
+
+
+def other(logits, labels, weights):
+    return masked(logits, labels, weights)
+
+
+# --- contracts of one's own, and arguments of the wrong type
+
+
+def dividing(loss, draw):
+    return 1 / 0
+
+
+def test_a_contract_of_ones_own_that_raises_is_in_error_and_the_others_go_on():
+    own = Contract("dividing", "it divides", "It divides.", dividing)
+    report = check(in_batch, "contrastive", extra=[own], only=["dividing", "blind"], examples=3)
+    assert verdicts(report) == {"blind": "kept", "dividing": "error"}
+    said = "the body of the contract 'dividing' raised ZeroDivisionError: division by zero"
+    assert report["dividing"].reason == said
+    assert not report
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "said"),
+    [
+        ({"extra": [3], "only": ["blind"]}, TypeError, "extra must hold Contracts, got 3"),
+        ({"extra": dividing}, TypeError, "extra must be a list of Contracts, got <function dividing"),
+        ({"extra": 3}, TypeError, "extra must be a list of Contracts, got 3"),
+        ({"budget": "x"}, TypeError, "budget must be a number of seconds above 0, or None for no limit, got 'x'"),
+        ({"budget": True}, TypeError, "budget must be a number of seconds"),
+        ({"options": [1]}, TypeError, "options must name keywords with their values, .*got \\[1\\]"),
+        ({"seed": 1.5}, TypeError, "seed must be a whole number, got 1.5"),
+        ({"seed": True}, TypeError, "seed must be a whole number, got True"),
+        ({"examples": 2.5}, TypeError, "examples must be a whole number, got 2.5"),
+        ({"only": []}, ValueError, "only must name at least one contract, got \\[\\]"),
+        ({"only": 3}, TypeError, "only must hold ids of contracts, got 3"),
+    ],
+)
+def test_an_argument_of_the_wrong_type_is_named(wrong, error, said):
+    with pytest.raises(error, match=said):
+        check(in_batch, "contrastive", **wrong)
+
+
+# --- hints
+
+
+def square(queries, documents):
+    scores = queries @ documents.T
+    return (scores - scores.T).square().mean() + in_batch(queries, documents)
+
+
+def as_float(queries, documents):
+    return in_batch(queries, documents).item()
+
+
+def one_too_few(queries, documents):
+    if len(queries) < 2:
+        raise ValueError("the size of a batch must be 2 at least")
+    return in_batch(queries, documents)
+
+
+@pytest.mark.parametrize(("loss", "helps"), [(square, True), (as_float, False), (one_too_few, False)])
+def test_more_documents_are_blamed_only_for_an_error_about_shapes(loss, helps):
+    report = check(loss, "contrastive", examples=10)
+    reasons = [result.reason for result in report.results if result.verdict == "error"]
+    assert reasons
+    assert any("more_documents=False" in reason for reason in reasons) is helps
+
+
+# --- what was not tried
+
+
+def test_what_the_budget_left_untried_does_not_count_as_kept():
+    def slow(queries, documents):
+        time.sleep(0.2)
+        return in_batch(queries, documents)
+
+    report = check(slow, "contrastive", budget=0.5)
+    assert report.untried
+    assert not report.broken
+    assert not report
+    assert f"({len(report.untried)} never tried: the budget was too small)" in report.summary
+    assert check(in_batch, "contrastive", only=["blind"], examples=3)
+
+
+def test_a_narrow_page_stacks_its_rows():
+    page = check(in_batch, "contrastive", only=["blind"], examples=3).to_html()
+    assert page.count("@media(max-width:600px)") == 1

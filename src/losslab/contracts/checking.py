@@ -36,10 +36,10 @@ from losslab.contracts.model import (
     TokenConventions,
     Unchecked,
 )
-from losslab.contracts.named import ADAPTERS, identify, import_loss
-from losslab.contracts.report import Report
+from losslab.contracts.named import ADAPTERS, NotALossError, identify, import_loss
+from losslab.contracts.report import SPENT, Report
 from losslab.contracts.search import search
-from losslab.contracts.subject import Subject, name_of, options_of, parameters_of
+from losslab.contracts.subject import Subject, first_line, name_of, options_of, parameters_of
 from losslab.contracts.token import TOKEN
 from losslab.contracts.token.subject import TokenSubject
 from losslab.contracts.watched import (
@@ -90,6 +90,7 @@ KINDS: Mapping[str, Kind] = {
     "token": Kind((*TOKEN, *MANNERS), TokenConventions, TokenSubject, oracles.resolve_token, 30),
     "matryoshka": Kind((*MATRYOSHKA, *MANNERS), MatryoshkaConventions, MatryoshkaSubject, matryoshka_bases.resolve, 30),
 }
+OURS = frozenset(id(contract) for kind in KINDS.values() for contract in kind.contracts)
 CONTRACTS: dict[str, tuple[Contract, ...]] = {name: kind.contracts for name, kind in KINDS.items()}
 
 
@@ -165,7 +166,8 @@ def check(
     Returns
     -------
     Report
-        Truthy if no promise is broken, but by design. Prints as a table; a notebook shows it as one.
+        Truthy if no promise is broken, but by design, and the budget left none untried. Prints as a table; a notebook
+        shows it as one.
 
     Raises
     ------
@@ -181,10 +183,7 @@ def check(
     >>> bool(report)
     True
     """
-    if budget is not None and not budget > 0:
-        raise ValueError(f"budget must be a number of seconds above 0, or None for no limit, got {budget!r}")
-    if examples is not None and examples < 1:
-        raise ValueError(f"examples must be at least 1, got {examples!r}")
+    extra = in_order(budget, examples, seed, options, only, extra)
     where = None if device is None else place(device)
     if kind is not None and kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(CONTRACTS)}, got {kind!r}")
@@ -194,6 +193,7 @@ def check(
     found, inferred = identify(meant, options, kind, loss if isinstance(loss, str) else None, tuple(among))
     kind = inferred.kind
     family = KINDS[kind]
+    must_be_callable(found, kind)
     contracts = contracts_of(kind, only, objective=against is not None, extra=extra)
     allow = allowed(allow, kind, extra)
     declared = conventions_of(found, kind, conventions)
@@ -259,6 +259,64 @@ def asked_of(
             return False
 
     return [name for name, family in KINDS.items() if fits(family)] or list(KINDS)
+
+
+def in_order(
+    budget: object, examples: object, seed: object, options: object, only: object, extra: object
+) -> tuple[Contract, ...]:
+    """The contracts of one's own, once every plain argument of `check` is of its type.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If one is not; it is named.
+    """
+    number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    if budget is not None and not number:
+        raise TypeError(f"budget must be a number of seconds above 0, or None for no limit, got {budget!r}")
+    if isinstance(budget, int | float) and not budget > 0:
+        raise ValueError(f"budget must be a number of seconds above 0, or None for no limit, got {budget!r}")
+    for name, value in (("examples", examples), ("seed", seed)):
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole and (name == "seed" or value is not None):
+            raise TypeError(f"{name} must be a whole number, got {value!r}")
+    if isinstance(examples, int) and examples < 1:
+        raise ValueError(f"examples must be at least 1, got {examples!r}")
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"options must name keywords with their values, {{'temperature': 0.1}}, got {options!r}")
+    if only is not None and not isinstance(only, Collection):
+        raise TypeError(f"only must hold ids of contracts, got {only!r}")
+    if only is not None and not only:
+        raise ValueError(f"only must name at least one contract, got {only!r}; leave it out to check all")
+    if isinstance(extra, str | Contract) or not isinstance(extra, Collection):
+        raise TypeError(f"extra must be a list of Contracts, got {extra!r}; put yours in brackets")
+    for own in extra:
+        if not isinstance(own, Contract):
+            raise TypeError(f"extra must hold Contracts, got {own!r}; make one of your function with Contract(…)")
+    return tuple(extra)
+
+
+#: What a contract can give a loss of a kind by keyword.
+GIVEN = {"contrastive": ("positives", "labels"), "token": ("mask", "attention_mask")}
+
+
+def must_be_callable(loss: Any, kind: str) -> None:  # noqa: ANN401
+    """Refuse a loss of two arguments and more that nobody can give.
+
+    Raises
+    ------
+    NotALossError
+        If it has a further parameter without a default, by position, that no contract of its kind has a value for.
+    """
+    for name, parameter in options_of(loss).items() if kind in GIVEN else ():
+        if parameter.default is parameter.empty and name not in GIVEN[kind]:
+            raise NotALossError(
+                f"{name_of(loss)} needs a third argument, {name}, that no {kind} promise gives it; wrap it in a "
+                f"function of {ARGUMENTS[kind]}, or give {name} a value with options="
+            )
+
+
+ARGUMENTS = {"contrastive": "(queries, documents)", "token": "(logits, labels)"}
 
 
 def place(device: str | torch.device) -> torch.device:
@@ -496,11 +554,15 @@ def check_one(contract: Contract, subject: Any, seed: int, examples: int) -> Res
         failures[:] = [failed]
     except Exempt as exempt_:
         return result("exempt", str(exempt_))
+    except Exception as error:
+        if id(contract) in OURS:
+            raise  # ours is to be mended, not reported
+        return result("error", f"the body of the contract {contract.id!r} raised {first_line(error)}")
     except Unchecked as unchecked:
         return result("unchecked", str(unchecked))
     except OutOfBudget:
         watch.interrupted = True
-        cut_short = f"the budget of {show(watch.budget or 0.0)} s was spent"
+        cut_short = f"{SPENT}{show(watch.budget or 0.0)} s was spent"
         if not failures and not tried:
             return result("unchecked", cut_short)
     if not failures:

@@ -25,8 +25,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "check",
         help="check which promises a loss keeps",
         description="Check which promises a loss keeps, and show the smallest input on which it breaks one.",
-        epilog="exit status: 0 no promise broken, but by design, 1 a promise broken, 2 nothing to check or the loss "
-        "cannot be run",
+        epilog="exit status: 0 no promise broken, but by design, 1 a promise broken, or left untried by "
+        "the budget, 2 nothing to check or the loss cannot be run",
     )
     parser.add_argument(
         "loss",

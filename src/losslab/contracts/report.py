@@ -24,6 +24,11 @@ STYLE = (
     ".ll-report dl{display:grid;grid-template-columns:max-content 1fr;gap:0 1em;margin:0}"
     ".ll-report dt{grid-column:1}.ll-report dd{grid-column:2;margin:0;overflow-wrap:anywhere}"
     ".ll-report pre{overflow-x:auto;margin:.3em 0 0;max-width:70ch}"
+    # A narrow page has no room for three columns: each row's cells stand below one another.
+    "@media(max-width:600px){.ll-report,.ll-report :is(caption,tbody,tr,th,td){display:block}"
+    ".ll-report thead{display:none}.ll-report tr{border-top:1px solid currentColor;padding:.4em 0}"
+    ".ll-report :is(th,td){border-top:0;padding:.1em 0;overflow-wrap:anywhere}.ll-report dl{display:block}"
+    ".ll-report dd{margin-inline-start:1em}.ll-report dt{font-weight:bold}}"
 )
 PAGE_STYLE = (
     ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;margin:0 auto;max-width:70rem;padding:1rem}"
@@ -39,6 +44,7 @@ PACKAGES = (
     "transformers",
     "torchmetrics",
 )
+SPENT = "the budget of "  # begins the reason of what time did not allow
 INDENT = " " * 11  # the width of a verdict and its gap
 
 WORDS: dict[Verdict, str] = {
@@ -91,9 +97,11 @@ class Report:
     def __bool__(self) -> bool:
         """Whether no promise is broken, but by design, and the loss could be judged.
 
-        What this machine, or the time there was, could not check does not count.
+        What this machine could not check does not count. What nobody tried does: if the budget was spent before every
+        promise was tried at least once, nothing is known of the others.
         """
-        return all(result.verdict in ("kept", "by design", "exempt", "unchecked") for result in self.results)
+        judged = all(result.verdict in ("kept", "by design", "exempt", "unchecked") for result in self.results)
+        return judged and not self.untried
 
     def __getitem__(self, contract: str) -> Result:
         """The result of one contract, by its id."""
@@ -108,13 +116,18 @@ class Report:
         return tuple(result.contract for result in self.results if result.verdict == "broken")
 
     @property
+    def untried(self) -> tuple[str, ...]:
+        """Ids of the contracts that the budget left without a single try."""
+        return tuple(r.contract for r in self.results if r.verdict == "unchecked" and r.reason.startswith(SPENT))
+
+    @property
     def summary(self) -> str:
         """How many of each, in words."""
         counts = {verdict: sum(r.verdict == verdict for r in self.results) for verdict in WORDS}
         words = {"error": "in error"}
-        return (
-            ", ".join(f"{n} {words.get(verdict, verdict)}" for verdict, n in counts.items() if n) or "nothing checked"
-        )
+        said = ", ".join(f"{n} {words.get(verdict, verdict)}" for verdict, n in counts.items() if n)
+        left = f" ({len(self.untried)} never tried: the budget was too small)" if self.untried else ""
+        return f"{said}{left}" if said else "nothing checked"
 
     @property
     def setting(self) -> str:

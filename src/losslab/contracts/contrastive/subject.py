@@ -155,7 +155,7 @@ class ContrastiveSubject:
             try:
                 value = called(call, shape, seen)
             except LossFailed as failed:
-                if len(pairs.documents) > len(pairs.queries):
+                if len(pairs.documents) > len(pairs.queries) > 1 and about_shapes(failed.__cause__):
                     failed.problem += MORE_DOCUMENTS
                 raise
             if not value.requires_grad:
@@ -243,6 +243,12 @@ class ContrastiveSubject:
         if self.conventions.normalize:
             q, d = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (q, d))
         return np.asarray(q @ d.T)
+
+
+def about_shapes(error: BaseException | None) -> bool:
+    """Whether a loss that raised this was at odds with the numbers of rows it was given."""
+    said = str(error).lower() if isinstance(error, RuntimeError | ValueError | IndexError | AssertionError) else ""
+    return any(word in said for word in ("size", "shape", "dimension", "must match", "out of bounds", "same number"))
 
 
 ULPS = 16.0  # of the largest logit
