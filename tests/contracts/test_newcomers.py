@@ -168,3 +168,27 @@ def test_what_the_budget_left_untried_does_not_count_as_kept():
 def test_a_narrow_page_stacks_its_rows():
     page = check(in_batch, "contrastive", only=["blind"], examples=3).to_html()
     assert page.count("@media(max-width:600px)") == 1
+
+
+# --- what else is said
+
+
+def remembering():
+    seen = []
+
+    def loss(queries, documents):
+        seen.append(1)
+        return in_batch(queries, documents) * (1 + 0.1 * len(seen))
+
+    return loss
+
+
+def test_a_loss_with_state_is_remarked_on_above_all_rows():
+    report = check(remembering(), "contrastive", only=["no_state", "blind"], examples=3)
+    assert "a call leaves something behind (no_state)" in " ".join(report.notes)
+    assert not check(in_batch, "contrastive", only=["no_state"], examples=3).notes
+
+
+def test_the_code_of_a_lambda_keeps_its_imports_apart():
+    report = check(lambda queries, documents: in_batch(queries, documents) + 1, "contrastive", only=["blind"])
+    assert "import torch\n\nloss = my_loss" in report["blind"].counterexample.code()

@@ -223,6 +223,8 @@ def check(
                 watch.limit = min(budget, watch.spent + share)
             result = check_one(contract, family.subject(watched, declared, oracle), seed, examples or family.examples)
             results[contract.id] = by_design(with_code(result, kind, origin, watched), allow)
+    if (state := results.get("no_state")) and state.verdict == "broken":
+        remarks.append(STATE)
     return Report(
         loss=name,
         kind=kind,
@@ -241,6 +243,9 @@ RANDOM = (
     "its value is random: apart from random_state, promises are asked with the random state set to one seed before "
     "every call"
 )
+
+
+STATE = "a call leaves something behind (no_state): other promises may be broken for that reason alone; mend it first"
 
 
 def asked_of(

@@ -142,6 +142,8 @@ class Program:
                 head.insert(0, f"import {module}")
         said = [f"# {line}" for line in textwrap.wrap(self.found.sentence, WIDTH - 2)]
         origin = list(self.origin.lines)
+        if not origin[0].startswith(("import ", "from ", "#")):
+            head.append("")
         if self.wraps:  # what was checked makes losses
             origin[-1] = origin[-1].replace("loss =", "wrap =", 1)
         return "\n".join([*said, *head, *origin, "", *self.lines]) + "\n"
