@@ -192,3 +192,22 @@ def test_a_loss_with_state_is_remarked_on_above_all_rows():
 def test_the_code_of_a_lambda_keeps_its_imports_apart():
     report = check(lambda queries, documents: in_batch(queries, documents) + 1, "contrastive", only=["blind"])
     assert "import torch\n\nloss = my_loss" in report["blind"].counterexample.code()
+
+
+def in_its_format(queries, documents):
+    scores = normalize(queries, dim=1) @ normalize(documents, dim=1).T / 0.05
+    return cross_entropy(scores, torch.arange(len(queries), device=queries.device))
+
+
+def wrong_in_all(queries, documents):
+    return in_batch(queries.bfloat16().float() if queries.dtype != torch.float64 else queries, documents)
+
+
+def test_half_precision_alone_is_told_from_float32_being_wrong_too():
+    said = "float32 is right: only half precision is computed in itself; compute in float32"
+    report = check(in_its_format, "contrastive", only=["precision"])
+    assert report.broken == ("precision",)
+    assert report["precision"].reason.startswith(said)
+    report = check(wrong_in_all, "contrastive", only=["precision"])
+    assert report.broken == ("precision",)
+    assert said not in report["precision"].reason

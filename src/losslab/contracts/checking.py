@@ -18,6 +18,7 @@ from losslab.contracts.code import Origin, write
 from losslab.contracts.contrastive import CONTRASTIVE
 from losslab.contracts.contrastive.subject import ContrastiveSubject
 from losslab.contracts.listwise import LISTWISE
+from losslab.contracts.listwise.values import HALF_FORMATS, name_of_format
 from losslab.contracts.manners import MANNERS, plain, same
 from losslab.contracts.matryoshka import MATRYOSHKA
 from losslab.contracts.matryoshka import bases as matryoshka_bases
@@ -529,6 +530,27 @@ def _declared(loss: Any, cls: type[AnyConventions], names: Sequence[str]) -> dic
     return found
 
 
+HALF = "float32 is right: only half precision is computed in itself; compute in float32, scores.float(), or so"
+
+
+def kept_in_float32(contract: Contract, subject: Any, seed: int, examples: int) -> bool:  # noqa: ANN401
+    """Whether a promise that broke in half precision is kept where float32 is drawn instead."""
+
+    def body(draw: Draw) -> None:
+        def wide(strategy: Any) -> Any:  # noqa: ANN401
+            drawn = draw(strategy)
+            return torch.float32 if isinstance(drawn, torch.dtype) and drawn in HALF_FORMATS else drawn
+
+        contract.body(subject, wide)
+
+    try:
+        with undisturbed():
+            search(body, seed_value=seed, examples=examples)
+    except (BrokenPromise, LossFailed, Exempt, Unchecked, OutOfBudget):
+        return False
+    return True
+
+
 def check_one(contract: Contract, subject: Any, seed: int, examples: int) -> Result:  # noqa: ANN401
     """Put one contract to a loss; whatever that does to the process is undone."""
     result = functools.partial(Result, contract.id, contract.title, contract.promise)
@@ -577,5 +599,7 @@ def check_one(contract: Contract, subject: Any, seed: int, examples: int) -> Res
     watch.breaking = failure.calls
     cut_short = cut_short and f"not made smaller to the end: {cut_short}"
     if isinstance(failure, BrokenPromise):
-        return result("broken", cut_short, failure.counterexample)
+        half = failure.counterexample.setting.get("number format", "") in map(name_of_format, HALF_FORMATS)
+        cure = HALF if half and kept_in_float32(contract, subject, seed, inputs) else ""
+        return result("broken", "; ".join(filter(None, [cure, cut_short])), failure.counterexample)
     return result("error", "; ".join(filter(None, [failure.problem, cut_short])), failure.counterexample)
