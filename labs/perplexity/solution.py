@@ -22,6 +22,7 @@ has T rows and T token numbers, and row t was computed after reading token t.
 
 from __future__ import annotations
 
+import linecache
 import math
 import sys
 
@@ -483,30 +484,55 @@ STEPS = (
 )
 
 
-def picture(step: int) -> None:
-    """Bars of # for yours, and a | where each should end."""
+def picture(step: int, *, failed: bool = False) -> None:
+    """Bars of # for yours from the line at 0, to the left if below it, and a | where each should end."""
     _, _, title, inputs, yours, target = STEPS[step - 1]
     rows = []
     for label, value in inputs.items():
         try:
             rows.append((label, float(yours(value)), target(value)))
+        except NotImplementedError:
+            raise
         except Exception as error:  # a first draft may raise anything; the other bars are drawn
             rows.append((label, type(error).__name__, target(value)))
-    ends = [abs(v) for row in rows for v in row[1:] if isinstance(v, float) and math.isfinite(v)]
-    unit = WIDTH / (max(ends) or 1.0)
+    ends = [v for row in rows for v in row[1:] if isinstance(v, float) and math.isfinite(v)]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    unit = WIDTH / ((high - low) or 1.0)
+    zero = round(-low * unit) + 2 * any(own == -math.inf for _, own, _ in rows)
     wide = max(len(label) for label, _, _ in rows)
-    print(f"\n    Step {step}: {title}\n    {'':{wide}}  # yours, | target")
+    print(f"\n    Step {step}: {title}\n    {'':{wide}}  # yours, | target, : zero")
+    if failed:
+        print(f"    {'':{wide}}  These are other inputs than the case below.")
     for label, own, goal in rows:
-        line = [" "] * (WIDTH + 2)
-        if isinstance(own, float):
-            length = round(abs(own) * unit) if math.isfinite(own) else WIDTH + 2
-            line[:length] = "#" * length
-        line[round(abs(goal) * unit)] = "|"
+        line = [" "] * (WIDTH + 5)
+        if isinstance(own, float) and not math.isnan(own):
+            end = zero + round(own * unit) if math.isfinite(own) else (len(line) if own > 0 else 0)
+            for place in range(min(zero, end), max(zero + 1, end + 1) if end > zero else zero):
+                line[place : place + 1] = "#" if place < len(line) else ""
+        line[zero] = ":"
+        line[zero + round(goal * unit)] = "|"
         said = f"{own:.4g}" if isinstance(own, float) else own
         print(
             f"    {label:>{wide}}  {''.join(line)}  {said}"
             + ("" if said == f"{goal:.4g}" else f"  (target {goal:.4g})")
         )
+
+
+def raised(error: Exception) -> str:
+    """What was raised, the call of this file that led to it, and the line, with what went in."""
+    said, trace, own = f"raised {type(error).__name__}: {error}", error.__traceback__, None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if own is None and code.co_name in [name for name, *_ in STEPS]:  # the step, as the check called it
+            given = code.co_varnames[: code.co_argcount]
+            words = ", ".join(f"{name}={trace.tb_frame.f_locals.get(name)!r}" for name in given)
+            own = f"{code.co_name}({words if len(words) < 200 else words[:200] + ' ...'})"
+        if code.co_filename == __file__:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    if own is None:
+        return said
+    return f"{own}\n      {said}\n      line {line}: {linecache.getline(__file__, line).strip()}"
 
 
 def six_numbers() -> None:
@@ -537,8 +563,8 @@ def check() -> int:
             print(f"\n○ {missing}")
             return step - 1
         except Exception as error:  # whatever a first draft raises is said in one line
-            picture(step)
-            said = str(error) if isinstance(error, Different) else f"raised {type(error).__name__}: {error}"
+            picture(step, failed=True)
+            said = str(error) if isinstance(error, Different) else raised(error)
             print(f"\n✗ Step {step}, {name}: {said}")
             return step - 1
         print(f"✓ Step {step}, {name}")
@@ -550,7 +576,11 @@ def check() -> int:
 if __name__ == "__main__":
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # an old console may not have the marks
-    if sys.argv[1:]:
-        picture(int(sys.argv[1]))  # python perplexity.py 3: the picture of step 3 again
-    else:
+    if not sys.argv[1:]:
         sys.exit(check() < len(STEPS))
+    if sys.argv[1] not in map(str, range(1, len(STEPS) + 1)):
+        sys.exit(print(f"There are steps 1 to {len(STEPS)}, and no step {sys.argv[1]}.") or 2)
+    try:
+        picture(int(sys.argv[1]))  # python perplexity.py 3: the picture of step 3 again
+    except NotImplementedError as missing:
+        sys.exit(print(f"○ {missing}") or 1)

@@ -115,7 +115,8 @@ def test_the_local_check_finds_every_wrong_answer(name, labs_folder, tmp_path):
     assert found is not None, said
     assert found[2] == wrong
     assert "target" in found[3] or "raise" in found[3]
-    assert "# yours, | target" in said
+    assert "# yours, | target, : zero" in said
+    assert "These are other inputs than the case below." in said
 
 
 def test_one_picture_can_be_asked_for(labs_folder):
@@ -123,6 +124,33 @@ def test_one_picture_can_be_asked_for(labs_folder):
     assert code == 0
     assert said.count("-inf") == 2
     assert said.count("below") == 6
+
+
+def test_a_wrong_sign_goes_to_the_other_side(labs_folder, tmp_path):
+    whole = make_copy(labs_folder / "perplexity", solved=True).decode()
+    wrong = whole.replace("return -log_softmax(logits)[token]", "return log_softmax(logits)[token]")
+    (tmp_path / "wrong.py").write_text(wrong, encoding="utf-8")
+    _, said = run_module(tmp_path / "wrong.py", "3")
+    line = next(line for line in said.splitlines() if line.strip().startswith("-4"))
+    assert re.search(r"#+:.*\|\s+-4\.018  \(target 4\.018\)", line), said
+    _, said = run_module(labs_folder / "perplexity" / "solution.py", "3")
+    assert re.search(r":#+\|", next(line for line in said.splitlines() if line.strip().startswith("-4"))), said
+
+
+def test_what_raises_is_shown_with_its_input_and_line(labs_folder, tmp_path):
+    whole = make_copy(labs_folder / "perplexity", solved=True).decode()
+    wrong = whole.replace("    highest = max(logits)\n    log_sum", "    highest = 0.0\n    log_sum")
+    (tmp_path / "wrong.py").write_text(wrong, encoding="utf-8")
+    _, said = run_module(tmp_path / "wrong.py")
+    assert "log_softmax(logits=[1000.0, 999.0])\n      raised OverflowError: math range error\n      line " in said
+    assert ": log_sum = highest + " in said
+
+
+def test_a_step_that_is_not_there_or_not_written_is_said_in_one_line(labs_folder):
+    path = labs_folder / "perplexity" / "perplexity.py"
+    for wrong in ("12", "0", "abc"):
+        assert run_module(path, wrong) == (2, f"There are steps 1 to 9, and no step {wrong}.\n")
+    assert run_module(path, "3") == (1, "○ Step 3 is not written yet: loss_at\n")
 
 
 def test_only_the_standard_library_is_imported(labs_folder):
