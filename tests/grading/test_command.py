@@ -62,7 +62,7 @@ def test_everything_is_written(graded):
         "grades-canvas.csv",
         "rubric.csv",
         *(f"{folder}/{student}.{ending}" for student in PLAIN for folder, ending in
-          (("marks", "json"), ("feedback", "html"), ("feedback", "json"))),
+          (("marks", "json"), ("feedback", "html"), ("feedback", "json"), ("answers", "html"))),
         *(f"gradescope/{student}/results.json" for student in PLAIN),
     }  # fmt: skip
     assert [row["A small lab"] for row in table(out / "grades.csv")] == ["5", "1"]
@@ -274,7 +274,7 @@ def test_a_file_name_that_is_not_utf8_is_marked_like_any_other(folder, handed_in
     assert [row["A small lab"] for row in table(out / "grades.csv")] == ["5", "1", "5"]
     assert "3 marked" in capsys.readouterr().out
     filled = (out / "rubric.csv").read_text().splitlines()
-    (tmp_path / "filled.csv").write_text(f"{filled[0]}\n{filled[3]}2\n")
+    (tmp_path / "filled.csv").write_text(f"{filled[0]}\n{filled[3].replace(',answers', '2,answers')}\n")
     assert grade(folder, handed_in, "--out", out, "--manual", tmp_path / "filled.csv") == 0
     assert [row["A small lab, by hand"] for row in table(out / "grades.csv")] == ["", "", "2"]
     assert "0 of them now" in capsys.readouterr().out

@@ -131,10 +131,10 @@ def test_the_rubric_filled_in_is_read_back(lab, tmp_path):
     records = [record("ada"), record("=bob")]
     submissions = [each.submission for each in records]
     header, *students = rows(exports.rubric(lab, Batch(records), submissions, {}))
-    assert header == ["Student", "Status", "total", "perplexity", "why"]
-    assert students[0] == ["ada", "marked", "1", "4", ""]
+    assert header == ["Student", "Status", "total", "perplexity", "why", "Answers"]
+    assert students[0] == ["ada", "marked", "1", "4", "", "answers/ada.html"]
     for row in students:
-        row[-1] = "1,5"
+        row[4] = "1,5"
     text = "\n".join(",".join(f'"{entry}"' for entry in row) for row in (header, *students))
     given = exports.read_by_hand(manual_file(tmp_path, "\ufeff" + text), lab, submissions)
     assert given == {"ada": {"why": 1.5}, "=bob": {"why": 1.5}}
@@ -169,14 +169,15 @@ def written(lab, records, out, by_hand=None):
 def test_whatever_a_student_writes_is_text_on_the_pages(lab, tmp_path):
     out = written(lab, [record(EVIL, perplexity=0, sentence=EVIL)], tmp_path)
     pages = [path.read_text() for path in (out / "index.html", *(out / "feedback").glob("*.html"))]
-    assert len(pages) == 2
+    pages += [path.read_text() for path in (out / "answers").glob("*.html")]
+    assert len(pages) == 3
     for text in pages:
         assert "<script" not in text
         assert "<img" not in text
         assert "&lt;script&gt;" in text
         assert all(character.isprintable() or character == "\n" for character in text)
         assert "default-src 'none'" in text
-    assert all(path.parent in (out, out / "feedback") for path in out.rglob("*.html"))
+    assert all(path.parent in (out, out / "feedback", out / "answers") for path in out.rglob("*.html"))
 
 
 @pytest.mark.parametrize("student", ["../../etc/passwd", "a/b", "..", "", "ä", "x" * 300, "con.", "a b"])
@@ -272,6 +273,8 @@ def autograder(lab, tmp_path_factory):
     """A folder like Gradescope's, with the zip unpacked."""
     root = tmp_path_factory.mktemp("gradescope") / "autograder"
     folder = write_lab(tmp_path_factory.mktemp("labs") / "small")
+    for name in ("lab.md", "wrong.py", "solution.py", "small.py"):
+        (folder / name).write_text(RIGHT)
     content = gradescope.autograder(lab, folder)
     assert content == gradescope.autograder(lab, folder)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -280,6 +283,7 @@ def autograder(lab, tmp_path_factory):
         names = archive.namelist()
     assert {"setup.sh", "run_autograder", "labs/small/marking.py", "losslab/grading/marking.py"} <= set(names)
     assert not [name for name in names if "__pycache__" in name]
+    assert [name for name in names if name.startswith("labs/")] == ["labs/small/marking.py"]  # no solutions
     (root / "run_autograder").write_bytes((root / "source" / "run_autograder").read_bytes())
     (root / "run_autograder").chmod(0o755)
     (root / "results").mkdir()
@@ -353,3 +357,64 @@ def test_text_of_a_page_is_text(lab):
     said = feedback.as_text(lab, record(perplexity=0), {})
     assert said.splitlines()[0] == "Add up: 1 of 1 point"
     assert "Why the mean?: to be marked by hand, of 2 points" in said
+
+
+def test_a_student_cannot_read_the_marking_on_gradescope(autograder):
+    peek = f"""
+import pathlib
+for path in ({str(autograder / "source" / "labs" / "small" / "marking.py")!r}, "/autograder/source", "/autograder"):
+    assert not pathlib.Path(path).exists()
+"""
+    _, content = run_autograder(
+        autograder,
+        solution=RIGHT
+        + "def total(values):\n    "
+        + "\n    ".join([*peek.strip().splitlines(), "return sum(values)"])
+        + "\n",
+    )
+    assert content["score"] == 5.0
+
+
+def test_what_is_marked_by_hand_is_shown_to_the_instructor_as_text(lab, tmp_path):
+    path = tmp_path / "in" / "ada.py"
+    path.parent.mkdir()
+    path.write_text(
+        f"{RIGHT}\n# Open question. Why?\nWHY = '''\nBecause <b>logs</b> add up.\n'''\n# And more.\n# ------\nx = 1\n"
+    )
+    one = record("ada")
+    written(lab, [Record(Submission("ada", path), one.fingerprint, one.mark)], tmp_path / "out")
+    page = (tmp_path / "out" / "answers" / "ada.html").read_text()
+    assert "Because &lt;b&gt;logs&lt;/b&gt; add up." in page
+    assert "And more." in page
+    assert "x = 1" not in page
+    assert "href='answers/ada.html'" in (tmp_path / "out" / "index.html").read_text()
+    assert "Because" not in (tmp_path / "out" / "feedback" / "ada.html").read_text()
+
+
+def test_answers_in_a_notebook_are_found_by_their_name(tmp_path):
+    from losslab.grading.submissions import answers
+
+    def cell(text, **of):
+        return {"cell_type": "markdown", "metadata": {"nbgrader": of} if of else {}, "source": [text]}
+
+    cells = [cell("Before"), cell("First\n", grade_id="open"), cell("added"), cell("B", grade_id="reflection")]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
+    found = answers(tmp_path / "a.ipynb", "notebook", ["open", "reflection", "none"], 10**6)
+    assert found == {"open": "First\n\n\nadded", "reflection": "B", "none": ""}
+
+
+def test_what_cannot_be_read_is_apart_and_said_once(lab, tmp_path):
+    from dataclasses import replace
+
+    zero = record("eve", total=0, perplexity=0)
+    items = tuple(replace(item, feedback=()) for item in zero.mark.items)
+    mark = replace(zero.mark, items=items, unreadable="handed in essay.docx; expected a module (.py)")
+    records = [record("ada"), record("bob"), replace(zero, mark=mark)]
+    out = written(lab, records, tmp_path)
+    index = (out / "index.html").read_text()
+    assert "Median 5 of 5; 2 of 2 have all points." in index
+    assert "Broken most often" not in index
+    assert index.index("handed in essay.docx") < index.index("Points from the checks")
+    assert (out / "feedback" / "eve.html").read_text().count("handed in essay.docx") == 1
+    assert rows((out / "rubric.csv").read_bytes())[3][1] == "unreadable"
+    assert "handed in essay.docx" in gradescope.results(lab, mark)["output"]

@@ -168,7 +168,8 @@ def test_what_it_prints_is_in_the_log_and_in_no_mark(hand_in):
 def test_what_is_no_notebook_earns_nothing_and_is_told_why(hand_in, data, says):
     done = mark(LAB, hand_in(data, "ada.ipynb"), seed=1)
     assert (done.status, points(done)) == ("marked", [0, 0, 0, 0, None])
-    assert all(says in item.feedback[0].sentence for item in done.items[:4])
+    assert says in done.unreadable
+    assert not any(item.feedback for item in done.items)
 
 
 def test_links_pipes_and_folders_are_not_followed(tmp_path, hand_in):
@@ -179,7 +180,8 @@ def test_links_pipes_and_folders_are_not_followed(tmp_path, hand_in):
     for name, says in (("link", "a symbolic link"), ("pipe", "not a file"), ("folder", "not a file")):
         done = mark(SMALL, tmp_path / f"{name}.py", seed=1)
         assert (done.status, done.points) == ("marked", 0)
-        assert says in done.items[0].feedback[0].sentence
+        assert says in done.unreadable
+        assert not any(item.feedback for item in done.items)  # said once, and not for each item
 
 
 def test_commands_of_the_notebook_are_left_out():
@@ -267,3 +269,40 @@ def test_a_mark_costs_the_grader_no_handles(hand_in):
     for _ in range(5):
         mark(SMALL, path, seed=1)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_another_kind_of_file_is_named(hand_in):
+    done = mark(SMALL, hand_in(b"PK\xff\xfe", "essay.docx"), seed=1)
+    assert (done.status, done.points) == ("marked", 0)
+    assert done.unreadable == "handed in essay.docx; expected a module (.py)"
+    assert mark(SMALL, hand_in("{}", "lab.ipynb"), seed=1).unreadable.startswith("handed in lab.ipynb; expected")
+    assert mark(LAB, hand_in(b"PK", "essay.docx"), seed=1).unreadable.endswith("expected a notebook (.ipynb)")
+    assert Mark.from_dict(json.loads(json.dumps(done.to_dict()))) == done
+
+
+def test_a_function_that_hung_is_not_called_again_and_takes_no_time_from_the_others(hand_in):
+    draw = lambda _, size: {"x": size}  # noqa: E731
+    one = Values("one", draw, lambda x: x + 1.0, cases=2, what="one adds one")
+    two = Values("two", draw, lambda x: x + 2.0, cases=2)
+    lab = Lab(
+        "h",
+        "H",
+        "x",
+        1,
+        [Item(f"one{i}", "1", 1, 1, one) for i in range(4)] + [Item("two", "2", 1, 1, two)],
+        form="module",
+    )
+    began = time.monotonic()
+    done = mark(lab, hand_in("def one(x):\n    while True: pass\n" + TWO), seed=1, limits=Limits(wall=2, call=1.5))
+    assert points(done) == [0, 0, 0, 0, 1]
+    assert time.monotonic() - began < 6
+    assert "did not come back within 1.5 seconds" in done.items[3].feedback[0].sentence
+
+
+def test_sentences_do_not_run_together_and_a_locked_name_is_explained(hand_in):
+    check = Values("one", lambda _, size: {"x": size}, lambda x: x + 1.0, cases=2, what="one adds one")
+    lab = Lab("s", "S", "x", 1, [Item("one", "1", 1, 1, check)], form="module")
+    said = mark(lab, hand_in(ONE), seed=1).items[0].feedback[0].sentence
+    assert said == "one adds one. Right on 2 random inputs."
+    done = mark(LAB, hand_in(notebook("y = not_there\n"), "a.ipynb"), seed=1)
+    assert "(cell 1, line 1); if a locked cell defines it: locked cells are not run when marked" in done.log

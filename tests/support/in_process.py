@@ -35,6 +35,9 @@ class InProcess:
             answer, out = self.program.call(request, blob)
         return json.loads(json.dumps(answer)), out
 
+    def allow(self, seconds):
+        pass
+
     def close(self):
         pass
 

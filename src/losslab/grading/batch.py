@@ -455,6 +455,8 @@ def say(mark: Mark) -> str:
     """A mark in a few words."""
     if mark.status == "grader-failure":
         return "the grader failed, no mark"
+    if mark.unreadable:
+        return f"cannot be read, 0 points: {mark.unreadable}"
     total = sum(item.out_of for item in mark.items if item.points is not None)
     return f"{mark.points:.6g} of {total:.6g} points"
 

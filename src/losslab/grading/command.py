@@ -170,9 +170,15 @@ def _grade(arguments: argparse.Namespace) -> int:
     exports.write(out, lab, outcome, everybody, by_hand, options.seed)
     for record in outcome.failures:
         _say(f"the grader failed for {record.submission.student}, no mark given: {_line(record.mark.log)}")
+    unreadable = [record for record in outcome.records if record.mark.unreadable]
+    for record in unreadable:
+        _say(f"{record.submission.student} cannot be read, 0 points: {record.mark.unreadable}")
     for problem_line in outcome.problems:
         _say(problem_line)
-    print(f"{len(outcome.records) - len(outcome.failures)} marked, {outcome.fresh} of them now; {out / 'index.html'}")
+    print(
+        f"{len(outcome.records) - len(outcome.failures)} marked, {outcome.fresh} of them now"
+        f"{f', {len(unreadable)} of them unreadable' if unreadable else ''}; {out / 'index.html'}"
+    )
     if outcome.problems:
         return USAGE
     return FAILED if outcome.failures else MARKED

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING
 
 from losslab.corpora.files import replace_file
 from losslab.grading import feedback, gradescope
+from losslab.grading import submissions as submissions_
 from losslab.grading.batch import DISK, Batch, BatchError, Record, Submission, unwritten
+from losslab.grading.sandbox import Limits
 
 if TYPE_CHECKING:
     from losslab.grading.lab import Lab
@@ -122,9 +124,14 @@ def rubric(lab: Lab, batch: Batch, submissions: Sequence[Submission], by_hand: B
         row: list[object] = [each.student, record.mark.status if record else each.problem or "not marked"]
         given = {} if record is None else {item.id: item.points for item in record.mark.items}
         hand = by_hand.get(each.student, {})
+        if record and record.mark.unreadable:
+            row[1] = "unreadable"
         row += [given.get(item.id) if item.check else hand.get(item.id) for item in lab.items]
+        if lab.manual_points:
+            row.append(f"answers/{each.key}.html" if record else None)
         rows.append(row)
-    return table(("Student", "Status", *(item.id for item in lab.items)), rows)
+    last = ("Answers",) if lab.manual_points else ()
+    return table(("Student", "Status", *(item.id for item in lab.items), *last), rows)
 
 
 def read_by_hand(path: Path, lab: Lab, submissions: Sequence[Submission]) -> dict[str, dict[str, float]]:
@@ -203,6 +210,7 @@ def public(lab: Lab, record: Record, by_hand: Mapping[str, float]) -> dict[str, 
         "student": record.submission.student,
         "lab": lab.name,
         "status": record.mark.status,
+        "unreadable": record.mark.unreadable,
         "points": automatic(record),
         "out_of": lab.points,
         "items": [
@@ -258,11 +266,26 @@ def _write_one(out: Path, lab: Lab, record: Record, given: Mapping[str, float]) 
     page = feedback.page(lab, record, given)
     replace_file(out / "feedback" / f"{key}.html", page.encode("utf-8", "replace"))
     replace_file(out / "feedback" / f"{key}.json", _json(public(lab, record, given)))
+    if lab.manual_points:
+        _write_answers(out, lab, record)
     results = out / "gradescope" / key / "results.json"
     if record.mark.status == "grader-failure":
         results.unlink(missing_ok=True)  # Gradescope then says that the grader failed; a zero it would believe
     else:
         replace_file(results, _json(gradescope.results(lab, record.mark)))
+
+
+def _write_answers(out: Path, lab: Lab, record: Record) -> None:
+    """What is to be marked by hand; the page stays where the submission of an earlier run is gone."""
+    path, place = record.submission.path, out / "answers" / f"{record.submission.key}.html"
+    if place.exists() and not path.exists():
+        return
+    items = [item.id for item in lab.items if item.check is None]
+    try:
+        written = submissions_.answers(path, lab.form, items, Limits().submission)
+    except (submissions_.SubmissionError, OSError, ValueError, RecursionError):
+        written = None
+    replace_file(place, feedback.answers(lab, record, written).encode("utf-8", "replace"))
 
 
 def _json(content: object) -> bytes:

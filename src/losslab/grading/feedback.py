@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from losslab.grading.batch import Batch, Record
     from losslab.grading.lab import Item, Lab
 
+ANSWER_LIMIT = 20_000  # characters of one answer
 LOG_LIMIT = 4000  # characters of a student's own output that are shown
 
 STYLE = """
@@ -34,6 +35,10 @@ section.hand { border-left-style: dashed; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--box); border-radius: .3rem; padding: .6rem;
   margin: .5rem 0 0; font-size: .875rem; }
 table { border-collapse: collapse; width: 100%; } caption { text-align: left; font-weight: 600; padding: .3rem 0; }
+.wide table { width: auto; min-width: 100%; } .wide th, .wide td { white-space: nowrap; overflow-wrap: normal; }
+.wide th:first-child, .wide td:first-child { min-width: 9rem; max-width: 14rem; white-space: normal;
+  overflow-wrap: anywhere; position: sticky; left: 0; background: var(--page); }
+.wide th, .wide td { padding-right: .8rem; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .5rem .25rem 0; border-bottom: 1px solid var(--line); }
 td.count, th.count { text-align: right; white-space: nowrap; } a { color: inherit; }
 .bar { display: block; height: 1rem; background: var(--bar); min-width: 1px; }
@@ -71,7 +76,7 @@ def as_text(lab: Lab, record: Record, given: Mapping[str, float]) -> str:
     """The page in plain text, for a column of comments."""
     if record.mark.status == "grader-failure":
         return "Not marked yet: the grader failed."
-    lines = []
+    lines = [f"Cannot be marked: {record.mark.unreadable}."] if record.mark.unreadable else []
     for item, mark in by_item(lab, record):
         lines.append(f"{item.title}: {verdict(item, mark, given)}")
         if mark and item.check is not None and mark.feedback:
@@ -89,6 +94,8 @@ def page(lab: Lab, record: Record, given: Mapping[str, float]) -> str:
     parts.append(
         f"<p class='total'><strong>{number(record.mark.points or 0)} of {number(lab.points)} points</strong></p>"
     )
+    if record.mark.unreadable:
+        parts.append(f"<p>✗ Cannot be marked: {escape(record.mark.unreadable)}.</p>")
     if lab.manual_points:
         parts.append(f"<p class='soft'>Besides, {number(lab.manual_points)} points are given by hand.</p>")
     for item, mark in by_item(lab, record):
@@ -118,6 +125,29 @@ def _said(said: Feedback) -> str:
     return f"<p>{'✓' if said.kept else '✗'} {escape(said.sentence)}</p>{shown}"
 
 
+def answers(lab: Lab, record: Record, written: Mapping[str, str] | None) -> str:
+    """What one student wrote to be marked by hand, for the instructor; ``written`` is None where it cannot be read."""
+    student = record.submission.student
+    parts = [f"<h1>{escape(lab.title)}: to mark by hand</h1>", f"<p>{escape(student)}</p>"]
+    for item in lab.items:
+        if item.check is not None:
+            continue
+        parts.append(
+            f"<section class='hand'><h2>{escape(item.title)} ({escape(item.id)}, of {number(item.points)})</h2>"
+        )
+        text = "" if written is None else written.get(item.id, "")
+        if not text:
+            why = (
+                "What was handed in cannot be read." if written is None else "There is no answer in what was handed in."
+            )
+            parts.append(f"<p>{why}</p>")
+        else:
+            shown = text if len(text) <= ANSWER_LIMIT else f"{text[:ANSWER_LIMIT]}\n… {len(text) - ANSWER_LIMIT:,} more"
+            parts.append(f"<pre>{escape(shown)}</pre>")
+        parts.append("</section>")
+    return document(f"{lab.title}: {student}, to mark by hand", parts)
+
+
 def index(lab: Lab, batch: Batch, by_hand: Mapping[str, Mapping[str, float]], seed: int) -> str:
     """What the instructor reads: failures of the grader, how the marks lie, what is broken most often, everybody."""
     marked = [record for record in batch.records if record.mark.status != "grader-failure"]
@@ -135,24 +165,40 @@ def index(lab: Lab, batch: Batch, by_hand: Mapping[str, Mapping[str, float]], se
         ]
         parts += [f"<li>{escape(problem)}</li>" for problem in batch.problems]
         parts.append("</ul></section>")
-    if marked:
-        parts += _distribution(lab, marked)
-        parts += _broken(lab, marked)
-    parts.append("<div class='wide'><table><caption>Everybody</caption><thead><tr><th>Student</th>")
+    unreadable = [record for record in marked if record.mark.unreadable]
+    if unreadable:
+        parts.append(f"<section class='wrong'><h2>{len(unreadable)} cannot be read, 0 points</h2><ul>")
+        parts += [
+            f"<li>{escape(record.submission.student)}: {escape(record.mark.unreadable)}</li>" for record in unreadable
+        ]
+        parts.append("</ul></section>")
+    if read := [record for record in marked if not record.mark.unreadable]:
+        parts += _distribution(lab, read)
+        parts += _broken(lab, read)
+    parts.append("<div class='wide' tabindex='0' role='region' aria-label='Points of everybody'>")
+    parts.append("<table><caption>Everybody</caption><thead><tr><th>Student</th>")
+    parts.append(f"<th class='count'>checks ({number(lab.points)})</th>")
+    if lab.manual_points:
+        parts.append("<th>to mark by hand</th>")
     parts += [f"<th class='count'>{escape(item.id)} ({number(item.points)})</th>" for item in lab.items]
-    parts.append(f"<th class='count'>sum of checks ({number(lab.points)})</th></tr></thead><tbody>")
+    parts.append("</tr></thead><tbody>")
     for record in batch.records:
         link = f"feedback/{escape(record.submission.key)}.html"
         parts.append(f"<tr><td><a href='{link}'>{escape(record.submission.student)}</a></td>")
         given = by_hand.get(record.submission.student, {})
         total: list[float] = []
+        cells = []
         for item, mark in by_item(lab, record):
             value = given.get(item.id) if item.check is None else mark.points if mark else None
             if item.check is not None and value is not None:
                 total.append(value)
             empty = "by hand" if item.check is None else "–"
-            parts.append(f"<td class='count'>{empty if value is None else number(value)}</td>")
-        parts.append(f"<td class='count'>{'no mark' if not total else number(math.fsum(total))}</td></tr>")
+            cells.append(f"<td class='count'>{empty if value is None else number(value)}</td>")
+        parts.append(f"<td class='count'>{'no mark' if not total else number(math.fsum(total))}</td>")
+        if lab.manual_points:
+            answers = f"answers/{escape(record.submission.key)}.html"
+            parts.append(f"<td><a href='{answers}'>answers</a></td>")
+        parts += [*cells, "</tr>"]
     parts.append("</tbody></table></div>")
     return document(lab.title, parts)
 

@@ -79,10 +79,12 @@ def results(lab: Lab, mark: Mark) -> dict[str, object]:
                 "visibility": "visible",
             }
         )
+    said = [f"Cannot be marked: {mark.unreadable}."] if mark.unreadable else []
+    said += [f"To be marked by hand: {', '.join(by_hand)}."] if by_hand else []
     return {
         "score": round(mark.points or 0.0, 2),
         "execution_time": math.ceil(mark.seconds),
-        "output": f"To be marked by hand: {', '.join(by_hand)}." if by_hand else "",
+        "output": " ".join(said),
         "output_format": "text",
         "visibility": "visible",
         "stdout_visibility": "hidden",
@@ -91,7 +93,7 @@ def results(lab: Lab, mark: Mark) -> dict[str, object]:
 
 
 def autograder(lab: Lab, folder: Path) -> bytes:
-    """The zip: ``setup.sh``, ``run_autograder``, losslab itself and the lab's folder with its ``marking.py``."""
+    """The zip: ``setup.sh``, ``run_autograder``, losslab itself and the lab's ``marking.py``."""
     package = Path(__file__).parents[1]
     wanted = []
     for name in PACKAGES:
@@ -102,15 +104,16 @@ def autograder(lab: Lab, folder: Path) -> bytes:
         _add(archive, "setup.sh", SETUP.format(packages=" ".join(wanted)).encode(), executable=True)
         _add(archive, "run_autograder", RUN.encode(), executable=True)
         _add(archive, "lab.json", json.dumps({"lab": lab.name, "folder": f"labs/{folder.name}"}).encode())
-        for name, root in (("losslab", package), (f"labs/{folder.name}", folder)):
-            for path in sorted(root.rglob("*")):
-                inside = path.relative_to(root)
-                if (
-                    path.is_file()
-                    and path.suffix in ENDINGS
-                    and not any(p.startswith((".", "__pyc")) for p in inside.parts)
-                ):
-                    _add(archive, f"{name}/{inside.as_posix()}", path.read_bytes())
+        # Of the lab only what marks are given by: its source holds the solutions, and wrong.py is near them.
+        _add(archive, f"labs/{folder.name}/marking.py", (folder / "marking.py").read_bytes())
+        for path in sorted(package.rglob("*")):
+            inside = path.relative_to(package)
+            if (
+                path.is_file()
+                and path.suffix in ENDINGS
+                and not any(p.startswith((".", "__pyc")) for p in inside.parts)
+            ):
+                _add(archive, f"losslab/{inside.as_posix()}", path.read_bytes())
     return content.getvalue()
 
 

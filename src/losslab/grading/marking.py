@@ -71,6 +71,8 @@ class Mark:
         Errors in the student's cells, and what was printed; of a grader failure, what happened.
     seconds
         How long it took. Two marks are equal without it.
+    unreadable
+        Why what was handed in cannot be read, a zero for all of it; else empty.
     """
 
     student: str
@@ -80,6 +82,7 @@ class Mark:
     items: tuple[ItemMark, ...]
     log: str = field(default="", compare=False)
     seconds: float = field(default=0.0, compare=False)
+    unreadable: str = ""
 
     @property
     def points(self) -> float | None:
@@ -99,6 +102,7 @@ class Mark:
             "items": [item.to_dict() for item in self.items],
             "log": self.log,
             "seconds": self.seconds,
+            "unreadable": self.unreadable,
         }
 
     @classmethod
@@ -119,7 +123,14 @@ class Mark:
             for item in given["items"]
         )
         return cls(
-            given["student"], given["lab"], given["seed"], given["status"], items, given["log"], given["seconds"]
+            given["student"],
+            given["lab"],
+            given["seed"],
+            given["status"],
+            items,
+            given["log"],
+            given["seconds"],
+            given.get("unreadable", ""),
         )
 
 
@@ -163,14 +174,17 @@ def mark(
     limits = limits or Limits()
     name = Path(path).stem if student is None else student
     bubblewrap = choose(isolation)
+    unreadable = ""
     try:
         items, log = _judge(lab, path, seed, limits, bubblewrap)
         status: Status = "marked"
+    except SubmissionError as error:
+        items, log, status, unreadable = _nothing(lab), "", "marked", str(error)
     except GraderError as error:
         items, log, status = _unmarked(lab), str(error), "grader-failure"
     except Exception:  # whatever it is, it is not the student's fault
         items, log, status = _unmarked(lab), traceback.format_exc(), "grader-failure"
-    return Mark(name, lab.name, seed, status, items, log, time.monotonic() - began)
+    return Mark(name, lab.name, seed, status, items, log, time.monotonic() - began, unreadable)
 
 
 def seed_of(*parts: object) -> int:
@@ -214,8 +228,6 @@ def _judge(
 ) -> tuple[tuple[ItemMark, ...], str]:
     try:
         submission = read(path, lab.form, limits.submission)
-    except SubmissionError as error:
-        return _nothing(lab, f"What you handed in cannot be marked: {error}."), str(error)
     except OSError as error:
         raise GraderError(f"{path} cannot be read: {error.strerror or error}") from error
     items = []
@@ -233,13 +245,10 @@ def _judge(
     return tuple(items), log
 
 
-def _nothing(lab: Lab, why: str) -> tuple[ItemMark, ...]:
-    """No points for anything, for one reason."""
+def _nothing(lab: Lab) -> tuple[ItemMark, ...]:
+    """No points for anything."""
     return tuple(
-        ItemMark(item.id, item.title, item.step, None, item.points)
-        if item.check is None
-        else ItemMark(item.id, item.title, item.step, 0.0, item.points, (Feedback(False, why),))
-        for item in lab.items
+        ItemMark(item.id, item.title, item.step, None if item.check is None else 0.0, item.points) for item in lab.items
     )
 
 

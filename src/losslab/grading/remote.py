@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 DEEPEST = 32  # lists in lists
 MOST_PARAMETERS = 64
-MOST_ENDINGS = 2  # times that one function may end the process; then it is not called again
+MOST_ENDINGS = 2  # times that one function may end the process, or once not come back; then it is not called again
 LONGEST = 400  # characters shown of what a student's code says
 
 
@@ -82,7 +83,12 @@ class StudentError:
 
     def __str__(self) -> str:
         said = f"{self.types[0]}: {self.message}" if self.message else self.types[0]
-        return said + (f" ({self.where})" if self.where else "")
+        said += f" ({self.where})" if self.where else ""
+        if self.types[0] == "NameError" and self.where.startswith("cell "):
+            said += "; if a locked cell defines it: locked cells are not run when marked"
+        if "[Errno 11]" in self.message or "can't start new thread" in self.message:
+            said += "; the limit on processes and threads was hit"
+        return said
 
 
 @dataclass(frozen=True)
@@ -210,12 +216,28 @@ class Student:
         if len(endings) >= MOST_ENDINGS:
             raise Ended(endings[-1])
         sandbox = self._running()
+        left, began = sandbox.left, time.monotonic()
+        sandbox.allow(
+            max(left, self.limits.call + 1)
+        )  # this call has its own limit, which is to be the one that is hit
         try:
-            return sandbox.exchange(request, blob, seconds=self.limits.call)
+            answer = sandbox.exchange(request, blob, seconds=self.limits.call)
         except Ended as ended:
             endings.append(str(ended))
+            if ended.hung:  # it is not called again, and what it took is not taken from the other functions
+                endings += [str(ended)] * MOST_ENDINGS
+                sandbox.allow(left)
+            else:
+                sandbox.allow(left - (time.monotonic() - began))
             self._close()
             raise
+        left -= time.monotonic() - began
+        sandbox.allow(left)
+        if left <= 0:  # it came back, but slow calls add up
+            self.failed = self._used_up()
+            self._close()
+            raise Ended(self.failed)
+        return answer
 
     def _running(self) -> Sandbox:
         """The sandbox, its cells run."""
@@ -224,7 +246,7 @@ class Student:
         if self._sandbox is not None:
             return self._sandbox
         if self._left <= 0:
-            self.failed = f"the {self.limits.wall:g} seconds for the whole submission were used up"
+            self.failed = self._used_up()
             raise Ended(self.failed)
         notebook = self.lab.form == "notebook"
         sandbox = Sandbox(
@@ -253,6 +275,9 @@ class Student:
         listed = [_error(x) for x in errors[: len(self.submission.cells)]] if isinstance(errors, list) else []
         self.errors = tuple(error for error in listed if error is not None)
         return sandbox
+
+    def _used_up(self) -> str:
+        return f"the {self.limits.wall:g} seconds for the whole submission were used up"
 
     def _close(self) -> None:
         if self._sandbox is not None:

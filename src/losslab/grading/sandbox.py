@@ -61,8 +61,10 @@ class NoIsolationWarning(UserWarning):
 class Ended(BaseException):
     """The student's process is no more; the text says why, in words for the student.
 
-    Like SystemExit it must pass every ``except Exception`` on its way out.
+    Like SystemExit it must pass every ``except Exception`` on its way out. ``hung``: it did not come back in time.
     """
+
+    hung = False
 
 
 @dataclass(frozen=True)
@@ -615,7 +617,9 @@ class Sandbox:
         while True:
             wait = until - time.monotonic()
             if wait <= 0:
-                raise self._end(f"it did not come back within {seconds:g} seconds")
+                ended = self._end(f"it did not come back within {seconds:g} seconds")
+                ended.hung = True
+                raise ended
             for fd, _ in poll.poll(wait * 1000):
                 if fd == self._requests:
                     try:
@@ -714,8 +718,10 @@ class Sandbox:
         while not self._closed.wait(WATCH):
             if time.monotonic() > self._finish:
                 self._why = self._why or f"the {self.limits.wall:g} seconds for the whole submission were used up"
-            elif memory_of(_family(process.pid)) > self.limits.memory:
-                self._why = self._why or f"it used more than {self.limits.memory // MIB} MiB of memory"
+            elif memory_of(family := _family(process.pid)) > self.limits.memory:
+                many = len(family) > self.limits.processes // 2  # each is small, and there are too many of them
+                who = f"it started processes up to the limit of {self.limits.processes}, and they" if many else "it"
+                self._why = self._why or f"{who} used more than {self.limits.memory // MIB} MiB of memory"
             else:
                 continue
             self._kill()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,12 +38,68 @@ def read(path: str | Path, form: Form, most: int) -> Submission:
     OSError
         If it cannot be read. That is not.
     """
-    text = _text(Path(path), form, most)
+    try:
+        text = _text(Path(path), form, most)
+        cells = _cells(text) if form == "notebook" else ()
+    except SubmissionError:
+        if (wrong := _another_kind(Path(path), form)) and Path(path).is_file() and not Path(path).is_symlink():
+            raise SubmissionError(wrong) from None
+        raise
     if form == "module":
+        if Path(path).suffix.lower() == ".ipynb":
+            raise SubmissionError(_another_kind(Path(path), form))
         if not text.strip():
             raise SubmissionError("the file is empty")
         return Submission((("your module", text),))
-    return Submission(_cells(text))
+    return Submission(cells)
+
+
+def _another_kind(path: Path, form: Form) -> str:
+    """What to say of a file whose name is that of another kind; nothing if it is that of the right one."""
+    if path.suffix.lower() == SUFFIXES[form]:
+        return ""
+    name = "".join(c if c.isprintable() else "?" for c in path.name)
+    return f"handed in {name}; expected a {form} ({SUFFIXES[form]})"
+
+
+def answers(path: Path, form: Form, items: Sequence[str], most: int) -> dict[str, str]:
+    """What was written to be marked by hand, as text, by item; nothing is run.
+
+    In a notebook it is the cell whose ``grade_id`` is the item's, and the text cells added right after it; in a module
+    the lines from the name of the item (``OPEN_QUESTION`` for ``open-question``) to the next such name or rule.
+
+    Raises
+    ------
+    SubmissionError, OSError
+        As of `read`.
+    """
+    text = _text(path, form, most)
+    found: dict[str, list[str]] = {item: [] for item in items}
+    now = ""
+    if form == "notebook":
+        _cells(text)  # says what is wrong with one that is none
+        for cell in json.loads(text)["cells"]:
+            if not isinstance(cell, dict):
+                continue
+            metadata = cell.get("metadata")
+            of = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+            if isinstance(of, dict) or cell.get("cell_type") == "code":
+                grade_id = of.get("grade_id") if isinstance(of, dict) else None
+                now = grade_id if isinstance(grade_id, str) else ""
+            source = cell.get("source", "")
+            if now in found:
+                found[now].append("".join(map(str, source)) if isinstance(source, list) else str(source))
+        return {item: "\n\n".join(parts).strip() for item, parts in found.items()}
+    names = {item.replace("-", "_").upper(): item for item in items}
+    for line in text.splitlines():
+        name = re.match(r"[A-Z_]*", line)[0]  # type: ignore[index]  # it matches always
+        if name in names:
+            now = names[name]
+        elif line.startswith(("# ----", "def ", "class ")) or re.match(r"# (Open question|Reflection)\b", line):
+            now = ""
+        if now:
+            found[now].append(line)
+    return {item: "\n".join(lines).strip() for item, lines in found.items()}
 
 
 def _text(path: Path, form: Form, most: int) -> str:

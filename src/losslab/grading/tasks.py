@@ -103,12 +103,12 @@ class Values:
                         break
         except Ended as ended:
             return Verdict(0.0, (_ended(self.function, ended),))
-        what = f"{self.what} " if self.what else ""
+        what = _sentence(self.what)
         if first is None:
             return Verdict(1.0, (Feedback(True, f"{what}Right on {self.cases} random inputs."),))
         share = right / self.cases if self.partial else 0.0
         if self.partial:
-            what = f"{what}Right on {right} of {self.cases} random inputs. "
+            what = f"{_sentence(self.what)}Right on {right} of {self.cases} random inputs. "
         return Verdict(share, (Feedback(False, f"{what}{first.sentence}", first.lines),))
 
     def _compare(
@@ -234,14 +234,16 @@ class Promises:
                 contract, kind.subject(remote, kind.conventions(**self.declared), None), seed, self.examples
             )
         except Ended as ended:
-            return Feedback(False, f"{contract.promise} {_ended(self.function, ended).sentence}")
+            return Feedback(False, f"{_sentence(contract.promise)}{_ended(self.function, ended).sentence}")
         except HypothesisException:
-            return Feedback(False, f"{contract.promise} {self.function} gives now this, now that for the same input.")
+            return Feedback(
+                False, f"{_sentence(contract.promise)}{self.function} gives now this, now that for the same input."
+            )
         if result.verdict == "kept":
             return Feedback(True, contract.promise)
         if result.verdict == "unchecked":
             raise GraderError(f"contract {contract.id!r} could not be put to {self.function}: {result.reason}")
-        sentence = contract.promise
+        sentence = _sentence(contract.promise).strip()
         if result.reason:
             sentence += f" But {self.function}: {text_of(result.reason)}."
         lines: list[tuple[str, str]] = []
@@ -289,7 +291,7 @@ class Raises:
 
     def judge(self, student: Student, seed: int) -> Verdict:
         """Put them to the student's function."""
-        what = f"{self.what} " if self.what else ""
+        what = _sentence(self.what)
         try:
             if (missing := _missing(student, self.function)) is not None:
                 return missing
@@ -592,6 +594,12 @@ def _went_in(keywords: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(
         ("went in" if i == 0 else "", f"{name} {show_value(x)}") for i, (name, x) in enumerate(keywords.items())
     )
+
+
+def _sentence(what: str) -> str:
+    """What is promised as a sentence of its own before the next; nothing if it is not said."""
+    what = what.strip()
+    return what and (f"{what} " if what.endswith((".", "!", "?", ":")) else f"{what}. ")
 
 
 def _not_written(error: StudentError) -> Feedback:
