@@ -76,6 +76,8 @@ def _release(arguments: argparse.Namespace) -> int:
     if arguments.check:
         for path in stale:
             print(f"losslab labs: {path} is out of date; make it anew with: losslab labs release", file=sys.stderr)
+        if not stale:
+            print(f"{len(made)} copies, all current")
         return 1 if stale else 0
     for path in made:
         if path in stale:
