@@ -5,7 +5,8 @@ from __future__ import annotations
 TEMPLATE = """\
 # Run this cell first; there is nothing to change in it. It installs losslab where it is missing (Colab), without
 # touching torch or numpy, and says what the lab runs on.
-# What you write is marked by itself: with math, torch, np, F, Tensor and device, and without what other locked cells define.
+# What you write is marked by itself: with math, torch, np, F, Tensor and device, and without what other locked cells
+# define.
 import importlib.metadata
 import importlib.util
 import pathlib
