@@ -50,5 +50,5 @@ def test_what_is_handed_in():
     wrong = answers(folder)[2]
     solved, empty = submission(folder, RIGHT), submission(folder, EMPTY)
     assert submission(folder, wrong) == solved + b"\n\n" + wrong.source.encode()
-    assert b"NotImplementedError" in empty
-    assert b"NotImplementedError" not in solved
+    assert b"is not written yet" in empty
+    assert b"is not written yet" not in solved

@@ -44,7 +44,7 @@ def answers(folder: Path) -> list[Answer]:
 
 def submission(folder: Path, answer: Answer) -> bytes:
     """What a student with this answer hands in: the solution, with the function written anew at its end."""
-    given = make_copy(folder, solved=answer is not EMPTY)
+    given = make_copy(folder, solved=answer != EMPTY)
     if not answer.source:
         return given
     if load_lab(folder).form == "module":
