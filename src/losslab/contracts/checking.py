@@ -533,6 +533,10 @@ def _declared(loss: Any, cls: type[AnyConventions], names: Sequence[str]) -> dic
 HALF = "float32 is right: only half precision is computed in itself; compute in float32, scores.float(), or so"
 
 
+class _StillBroken(BaseException):
+    """Ends a search at its first find, as nothing that the search would go on to make smaller."""
+
+
 def kept_in_float32(contract: Contract, subject: Any, seed: int, examples: int) -> bool:  # noqa: ANN401
     """Whether a promise that broke in half precision is kept where float32 is drawn instead."""
 
@@ -541,12 +545,15 @@ def kept_in_float32(contract: Contract, subject: Any, seed: int, examples: int) 
             drawn = draw(strategy)
             return torch.float32 if isinstance(drawn, torch.dtype) and drawn in HALF_FORMATS else drawn
 
-        contract.body(subject, wide)
+        try:
+            contract.body(subject, wide)
+        except (BrokenPromise, LossFailed):
+            raise _StillBroken from None
 
     try:
         with undisturbed():
             search(body, seed_value=seed, examples=examples)
-    except (BrokenPromise, LossFailed, Exempt, Unchecked, OutOfBudget):
+    except (_StillBroken, Exempt, Unchecked, OutOfBudget):
         return False
     return True
 
@@ -581,12 +588,12 @@ def check_one(contract: Contract, subject: Any, seed: int, examples: int) -> Res
         failures[:] = [failed]
     except Exempt as exempt_:
         return result("exempt", str(exempt_))
+    except Unchecked as unchecked:
+        return result("unchecked", str(unchecked))
     except Exception as error:
         if id(contract) in OURS:
             raise  # ours is to be mended, not reported
         return result("error", f"the body of the contract {contract.id!r} raised {first_line(error)}")
-    except Unchecked as unchecked:
-        return result("unchecked", str(unchecked))
     except OutOfBudget:
         watch.interrupted = True
         cut_short = f"{SPENT}{show(watch.budget or 0.0)} s was spent"

@@ -128,15 +128,12 @@ class Batch:
         A line for each submission that could not be read.
     missing
         Students who have no current mark: not asked for, or the run was broken off.
-    stopped
-        The signal that broke the run off, or 0.
     """
 
     records: list[Record] = field(default_factory=list)
     fresh: int = 0
     problems: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    stopped: int = 0
 
     @property
     def failures(self) -> list[Record]:
