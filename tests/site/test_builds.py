@@ -23,7 +23,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from books import CODE_PAGE, EPOCH, ROOT, copy_of_the_book, import_time, page_names, small_book
 from losslab_book import cache, links, notebooks, prose
 
-COLD, EDIT = 110, 3  # seconds on two quiet cores: 90 for four chapters, and two more of at most 20 each, two at a time
+COLD, EDIT = 90, 3  # seconds on two quiet cores
 # Seconds of processor that importing sentence-transformers takes there, which is work of the same kind. Shared machines
 # were seen to take 1.6 times as long for the same build a few minutes later, so it is measured anew in the same run.
 IMPORT = 6.4
