@@ -107,7 +107,7 @@ def test_unwritten_function_says_so_instead_of_being_judged(capsys):
 
 def in_pairs_only(queries, documents, temperature=0.05):
     if len(queries) != len(documents):
-        raise ValueError("as many documents as queries, please")
+        raise ValueError("queries and documents must have one shape")
     return right(queries, documents, temperature)
 
 
