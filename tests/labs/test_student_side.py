@@ -117,7 +117,7 @@ def test_a_student_is_not_told_to_declare_anything(capsys):
     said = capsys.readouterr().out
     assert "declare" not in said
     assert "it was given more documents than queries." in " ".join(said.split())
-    elsewhere = check(in_pairs_only, "contrastive", only=["blind"])
+    elsewhere = check(in_pairs_only, "contrastive", only=["rows"])
     assert "declare" in elsewhere.results[0].reason
 
 
