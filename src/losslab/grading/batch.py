@@ -529,6 +529,8 @@ def _mark_one(number: int, folder: Path, submission: Submission, options: Option
     """Mark one submission in a worker; whatever goes wrong there is the grader's failure and not the student's."""
     from losslab.grading import load_lab, mark
 
+    import losslab.contracts.checking  # noqa: F401  (a worker's first imports are nobody's time)
+
     try:
         return number, mark(
             load_lab(folder),
