@@ -527,9 +527,8 @@ def _workers(cluster: str | None) -> Iterator[None]:
 
 def _mark_one(number: int, folder: Path, submission: Submission, options: Options) -> tuple[int, Mark]:
     """Mark one submission in a worker; whatever goes wrong there is the grader's failure and not the student's."""
-    from losslab.grading import load_lab, mark
-
     import losslab.contracts.checking  # noqa: F401  (a worker's first imports are nobody's time)
+    from losslab.grading import load_lab, mark
 
     try:
         return number, mark(
