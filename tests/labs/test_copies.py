@@ -190,13 +190,18 @@ def test_a_lab_has_its_parts(notebook_lab, labs_folder, student_copy):
 
 @pytest.mark.xdist_group("lab-infonce")
 def test_nbgraders_own_validation_of_a_student_notebook(labs_folder, tmp_path):
-    """It has nothing to complain about, of all cells neither: the copy has no test cell of nbgrader's, and steps that
-    are not written are said in a line. A locked cell that was changed is found by its checksum.
+    """It has nothing to complain about, as the copy has no test cell of nbgrader's. Asked for all cells it names those
+    that call a step that is not written, as errors and not in a line: a test cell without an error has its points.
+    A locked cell that was changed is found by its checksum.
     """
     content = make_copy(labs_folder / "infonce")
     path = tmp_path / "infonce.ipynb"
     path.write_bytes(content)
     assert Validator().validate(str(path)) == {}
+    failed = Validator(validate_all=True).validate(str(path))["failed"]
+    assert all(re.search(r"Step \d is not written yet|NameError", one["error"]) for one in failed)
+    assert {f"Step {step} is not written yet" in str(failed) for step in (1, 2, 3, 5)} == {True}  # 4 needs what 1 makes
+    path.write_bytes(make_copy(labs_folder / "infonce", solved=True))
     assert Validator(validate_all=True).validate(str(path)) == {}
 
     notebook = json.loads(content)

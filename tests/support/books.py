@@ -95,6 +95,9 @@ def small_book(root: Path, texts: dict[str, str], **settings: object) -> Book:
     config["sphinx"]["local_extensions"] = {"losslab_book": str(EXTENSIONS)}
     config.update(settings)
     root.mkdir(parents=True, exist_ok=True)
+    for name in config["bibtex_bibfiles"]:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, root / name)
     (root / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
     first, *rest = texts
     toc = {"format": "jb-book", "root": first} | ({"chapters": [{"file": name} for name in rest]} if rest else {})

@@ -15,6 +15,7 @@ NAMES = {
     "audit": "losslab.measure.audit",
     "search-effort": "losslab.measure.search_effort",
     "lab-feedback": "losslab.measure.lab_feedback",
+    "grading-speed": "losslab.measure.grading_speed",
     "list-mle-speed": "losslab.measure.list_mle_speed",
     "info-nce-speed": "losslab.measure.info_nce_speed",
     "temperature": "losslab.measure.temperature",
