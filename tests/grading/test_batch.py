@@ -258,6 +258,7 @@ def test_killed_half_way_and_run_again_it_marks_only_the_rest(lab, folder, tmp_p
     assert points(outcome) == {f"s{number}": 5 for number in range(6)}
 
 
+@pytest.mark.filterwarnings("error:.*workers")
 def test_a_full_disk_keeps_what_was_marked(lab, folder, handed_in, tmp_path, monkeypatch):
     out = tmp_path / "out"
     marked(lab, folder, handed_in, out, only=["ada"])

@@ -3,14 +3,18 @@
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from losslab.cli import main
-from losslab.grading import command
+from losslab.grading import command, load_lab
+from losslab.measure.grading_speed import family
 from small_lab import RIGHT, TOTAL, WRONG, hand_in, notebook, write_lab
 
 PLAIN = {"ada": RIGHT, "bob": WRONG}
@@ -255,6 +259,60 @@ def test_interrupted_it_says_that_marks_are_kept(folder, handed_in, tmp_path, ca
     monkeypatch.setattr(losslab.grading, "self_test", stop)
     assert grade(folder, handed_in, "--out", tmp_path / "out") == 130
     assert "what was marked is kept" in complaint(capsys)
+
+
+SLOW = "import time\ntime.sleep(1.5)\n" + RIGHT
+
+
+@pytest.mark.parametrize(
+    ("number", "everybody", "jobs", "count"),
+    [
+        (signal.SIGINT, True, 2, 8),
+        (signal.SIGINT, True, 2, 3),
+        (signal.SIGTERM, False, 2, 8),
+        (signal.SIGTERM, False, 1, 8),
+    ],
+    ids=["as the terminal does", "with an idle worker", "as a queue does", "one worker"],
+)
+def test_interrupted_half_way_the_tables_have_what_is_marked(folder, tmp_path, number, everybody, jobs, count):
+    """Ctrl-C goes to all processes of the terminal; the students' must not have it counted against them."""
+    handed_in, out = hand_in(tmp_path / "in", **{f"s{each}": SLOW for each in range(count)}), tmp_path / "out"
+    call = [sys.executable, "-m", "losslab", "grade", folder, handed_in, "--out", out, "--jobs", jobs]
+    process = subprocess.Popen(
+        list(map(str, call)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 100
+    while len(list((out / "marks").glob("[!.]*.json")) if (out / "marks").is_dir() else ()) < 2:
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.7)  # others are half-way
+    started = family(process.pid)
+    assert len(started) >= 3  # the grader, and a sandbox's two
+    (os.killpg if everybody else os.kill)(process.pid, number)
+    printed, said = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert printed == ""
+    first, *progress, last = said.splitlines()
+    assert first.startswith(f"small: {count} submissions")
+    marked = {line.split()[1].rstrip(":") for line in progress}
+    assert progress == [f"{n}/{count} {line.split()[1]} 5 of 5 points" for n, line in enumerate(progress, 1)]
+    assert 2 <= len(marked) < count
+    assert last == (
+        f"losslab grade: interrupted: {len(marked)} of {count} marked; {out / 'index.html'} and the tables have them, "
+        "run again to mark the rest"
+    )
+    assert {r["Student"] for r in table(out / "grades.csv") if r[load_lab(folder).title] == "5"} == marked
+    deadline = time.monotonic() + 10
+    while left := [pid for pid in started if Path(f"/proc/{pid}").exists()]:
+        assert time.monotonic() < deadline, [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left]
+        time.sleep(0.05)
+
+    kept = {path: path.read_bytes() for path in (out / "marks").glob("*.json")}
+    again = subprocess.run(list(map(str, call)), capture_output=True, text=True, check=True)
+    assert again.stdout.startswith(f"{count} marked, {count - len(marked)} of them now;")
+    assert kept.items() <= {path: path.read_bytes() for path in (out / "marks").glob("*.json")}.items()
+    assert {r[load_lab(folder).title] for r in table(out / "grades.csv")} == {"5"}
 
 
 def test_a_module_with_one_function_earns_its_part(folder, tmp_path):

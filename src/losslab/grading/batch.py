@@ -10,8 +10,9 @@ import os
 import re
 import secrets
 import stat
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,12 +129,15 @@ class Batch:
         A line for each submission that could not be read.
     missing
         Students who have no current mark: not asked for, or the run was broken off.
+    stopped
+        What broke the run off, or None.
     """
 
     records: list[Record] = field(default_factory=list)
     fresh: int = 0
     problems: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    stopped: KeyboardInterrupt | None = None
 
     @property
     def failures(self) -> list[Record]:
@@ -369,6 +373,8 @@ def mark_batch(
 ) -> Batch:
     """Mark what has no current mark yet, and return every mark there is.
 
+    A KeyboardInterrupt ends the run early: the workers are gone, and what was marked until then is returned.
+
     Parameters
     ----------
     folder
@@ -431,18 +437,22 @@ def mark_batch(
         progress(
             f"{changed or 'the lab, a submission or a version has changed'}: marking {len(again) - len(moved)} again"
         )
-    for submission, print_, mark in _marks(folder, todo, options, jobs, cluster):
-        record = Record(submission, print_, mark)
-        try:
-            record = keep_record(out, record)
-        except OSError as problem:
-            raise BatchError(
-                f"cannot write to {out}: {problem.strerror}; what was marked is kept ({len(kept)} of "
-                f"{len(submissions)}), run again to mark the rest"
-            ) from None
-        kept[submission.student] = record
-        batch.fresh += 1
-        progress(f"{batch.fresh}/{len(todo)} {submission.student}: {say(mark)}")
+    try:
+        with closing(_marks(folder, todo, options, jobs, cluster)) as marks:
+            for submission, print_, mark in marks:
+                record = Record(submission, print_, mark)
+                try:
+                    record = keep_record(out, record)
+                except OSError as problem:
+                    raise BatchError(
+                        f"cannot write to {out}: {problem.strerror}; what was marked is kept ({len(kept)} of "
+                        f"{len(submissions)}), run again to mark the rest"
+                    ) from None
+                kept[submission.student] = record
+                batch.fresh += 1
+                progress(f"{batch.fresh}/{len(todo)} {submission.student}: {say(mark)}")
+    except KeyboardInterrupt as stopped:
+        batch.stopped = stopped
     batch.records = [kept[submission.student] for submission in submissions if submission.student in kept]
     batch.missing = [submission.student for submission in submissions if submission.student not in kept]
     return batch
@@ -480,9 +490,12 @@ def _marks(
         )
         pending = set(range(len(todo)))
         try:
-            for number, mark in parallel(calls):
-                pending.discard(number)
-                yield *todo[number], mark
+            # Ended early, by an interrupt or a full disk, joblib warns of work that was for nothing: it is known.
+            with warnings.catch_warnings(), closing(parallel(calls)) as marks:
+                warnings.filterwarnings("ignore", ".*still being processed by the workers", UserWarning)
+                for number, mark in marks:
+                    pending.discard(number)
+                    yield *todo[number], mark
         except (joblib.externals.loky.process_executor.TerminatedWorkerError, ConnectionError) as problem:
             for number in sorted(pending):  # the machine took a worker away: nobody's marks suffer for it
                 yield *todo[number], failed(folder.name, todo[number][0], options, f"a marking process died: {problem}")

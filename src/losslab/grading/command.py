@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from losslab.corpora.files import replace_file
 from losslab.grading.batch import BatchError
@@ -20,7 +24,15 @@ if TYPE_CHECKING:
     from losslab.grading.batch import Options
     from losslab.grading.lab import Lab
 
-MARKED, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+MARKED, FAILED, USAGE = 0, 1, 2
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asks the grader to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.status = 128 + number  # as shells have it
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,7 +42,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="mark a folder of submissions to a lab",
         description="Mark a folder of submissions to a lab. Broken off and run again, it marks only what is missing.",
         epilog="exit status: 0 all marked; 1 the grader failed for some, who have no mark and no zero; "
-        "2 wrong call or unreadable input, what was marked is kept",
+        "2 wrong call or unreadable input, what was marked is kept; 130 or 143 interrupted, what was marked is kept",
     )
     parser.add_argument("lab", metavar="LAB", help="name of a lab, or a folder with its marking.py")
     parser.add_argument(
@@ -94,11 +106,38 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Mark, write the tables, and say how it went as an exit status."""
     try:
-        return _grade(arguments)
+        with stopping():
+            return _grade(arguments)
     except BatchError as problem:
         return _complain(str(problem), USAGE)
-    except KeyboardInterrupt:
-        return _complain("interrupted; what was marked is kept, run again to mark the rest", INTERRUPTED)
+    except KeyboardInterrupt as stopped:
+        return _complain("interrupted; what was marked is kept, run again to mark the rest", _status(stopped))
+
+
+@contextmanager
+def stopping() -> Iterator[None]:
+    """Make of Ctrl-C, and of what a terminal or a queue ends a program with, a `Stopped` in the main thread.
+
+    Only the first: the tables of what is marked are then written undisturbed.
+    """
+
+    def stop(number: int, _: object) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped(number)
+
+    before: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is not threading.main_thread():  # where no signal arrives
+        yield
+        return
+    for each in (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])):
+        if signal.getsignal(each) is not signal.SIG_IGN:  # as nohup has it
+            before[each] = signal.signal(each, stop)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _grade(arguments: argparse.Namespace) -> int:
@@ -168,6 +207,13 @@ def _grade(arguments: argparse.Namespace) -> int:
         _say(f"{len(others)} marked before from another folder stay in the tables")
         outcome.records = sorted([*outcome.records, *others], key=lambda record: record.submission.student)
     exports.write(out, lab, outcome, everybody, by_hand, options.seed)
+    if outcome.stopped is not None:
+        marked, all_of_them = len(outcome.records) - len(outcome.failures), len(everybody)
+        return _complain(
+            f"interrupted: {marked} of {all_of_them} marked; {out / 'index.html'} and the tables have them, run again "
+            "to mark the rest",
+            _status(outcome.stopped),
+        )
     for record in outcome.failures:
         _say(f"the grader failed for {record.submission.student}, no mark given: {_line(record.mark.log)}")
     unreadable = [record for record in outcome.records if record.mark.unreadable]
@@ -182,6 +228,10 @@ def _grade(arguments: argparse.Namespace) -> int:
     if outcome.problems:
         return USAGE
     return FAILED if outcome.failures else MARKED
+
+
+def _status(stopped: KeyboardInterrupt) -> int:
+    return stopped.status if isinstance(stopped, Stopped) else 128 + signal.SIGINT
 
 
 def try_sandbox(lab: Lab, options: Options) -> None:

@@ -579,7 +579,8 @@ class Sandbox:
         # By a handle: what stands in the command line, a student's code could read.
         fd = self._memory_file(theirs, b"".join(os.fsencode(x) + b"\0" for x in arguments))
         command = [self.bubblewrap.path, "--args", str(fd), "/python/bin/python3", *flags, "/inside.py"]
-        options = {"env": environment(), "pass_fds": theirs[:2] + theirs[3:]}
+        # A session of its own: Ctrl-C in the terminal is for the grader, and must not look like the student's doing.
+        options = {"env": environment(), "pass_fds": theirs[:2] + theirs[3:], "start_new_session": True}
         if self.bubblewrap.drop and self.uid is not None:
             options |= {"user": self.uid, "group": self.uid, "extra_groups": []}
         return command, options
