@@ -11,7 +11,7 @@ import re
 import secrets
 import stat
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -474,7 +474,7 @@ def _marks(
     options: Options,
     jobs: int | None,
     cluster: str | None,
-) -> Iterator[tuple[Submission, str, Mark]]:
+) -> Generator[tuple[Submission, str, Mark], None, None]:
     """Marks as they come, whoever is ready first."""
     if not todo:
         return
