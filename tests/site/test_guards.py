@@ -129,3 +129,19 @@ def test_a_warning_fails_the_build(tmp_path):
 )
 def test_addresses_in_style_sheets(css, addresses):
     assert list(guards.css_addresses(css)) == addresses
+
+
+def test_what_is_kept_of_pages_hides_nothing_from_the_next_build(tmp_path, monkeypatch):
+    """The same text is read once; a text that has changed is read again, and a page that is gone is forgotten."""
+    fed = []
+    feed = guards._Page.feed
+    monkeypatch.setattr(guards._Page, "feed", lambda page, text: (fed.append(text), feed(page, text)))
+    path, bad, good = tmp_path / "kept.json", b'<img src="//a.example/x.png">', b'<img src="x.png" alt="x">'
+    for text, times in ((bad, 1), (bad, 1), (good, 2), (bad, 3)):
+        with guards._kept(path) as find:
+            found = find(text)
+        assert [a for _, a in found["loads"]] == ["//a.example/x.png" if text == bad else "x.png"]
+        assert len(fed) == times
+    path.write_text("damaged", encoding="utf-8")
+    with guards._kept(path) as find:
+        assert find(bad)["pictures"] == [{"src": "//a.example/x.png"}]

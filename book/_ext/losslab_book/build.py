@@ -8,6 +8,7 @@ same kept cells.
 from __future__ import annotations
 
 import argparse
+import gc
 import shutil
 import sys
 import time
@@ -36,6 +37,8 @@ def build(root: Path, *, strict: bool = True) -> bool:
     """
     # jsonschema compiles a grammar of international addresses on import if it can: a second of every build for nothing.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    # Documents are trees of many small objects that stay until the end: looking for garbage among them finds none.
+    gc.set_threshold(100_000, 50, 100)
     from jupyter_book.sphinx import build_sphinx
 
     place = root / "_build"

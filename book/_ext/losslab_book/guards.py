@@ -10,8 +10,11 @@ A cell that raises fails the build too; that is ``nb_execution_raise_on_error`` 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -154,9 +157,10 @@ def _site(app: Sphinx, error: Exception | None) -> None:
     if assets.is_site(app):
         root = Path(app.outdir)
         _remove_stale_pages(app, root)
-        for path in sorted(root.rglob("*.html")):
-            if "_static" not in path.relative_to(root).parts:
-                _check_page(app, root, path)
+        with _kept(Path(app.doctreedir) / "losslab_pages.json") as found:
+            for path in sorted(root.rglob("*.html")):
+                if "_static" not in path.relative_to(root).parts:
+                    _check_page(app, root, path, found)
         for path in sorted((root / "_static").rglob("*.css")):
             _check_addresses(
                 app, root, path, [("style sheet", a) for a in css_addresses(path.read_text(encoding="utf-8"))]
@@ -181,17 +185,42 @@ def _remove_stale_pages(app: Sphinx, root: Path) -> None:
             path.unlink()
 
 
-def _check_page(app: Sphinx, root: Path, path: Path) -> None:
-    page = _Page()
-    page.feed(path.read_text(encoding="utf-8"))
-    _check_addresses(app, root, path, page.loads)
+@contextmanager
+def _kept(path: Path) -> Iterator[Callable[[bytes], dict[str, Any]]]:
+    """What `_Page` finds in a text, read again only if the text, or this file, is another than in the build before.
+
+    After an edit of a sentence the other pages are as they were, and reading them all is a fifth of that build.
+    """
+    try:
+        before: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        before = {}
+    now: dict[str, dict[str, Any]] = {}
+    how = Path(__file__).read_bytes()
+
+    def find(text: bytes) -> dict[str, Any]:
+        key = hashlib.sha256(how + text).hexdigest()
+        if key not in before:
+            page = _Page()
+            page.feed(text.decode())
+            before[key] = {"loads": page.loads, "pictures": page.pictures, "math_errors": page.math_errors}
+        now[key] = before[key]
+        return now[key]
+
+    yield find
+    path.write_text(json.dumps(now), encoding="utf-8")
+
+
+def _check_page(app: Sphinx, root: Path, path: Path, find: Callable[[bytes], dict[str, Any]]) -> None:
+    found = find(path.read_bytes())
+    _check_addresses(app, root, path, found["loads"])
     name = _source(app, root, path)
-    for picture in page.pictures:
+    for picture in found["pictures"]:
         words, source = picture.get("alt", "").strip(), picture.get("src", "")
         decorative = picture.get("role") in {"presentation", "none"} or picture.get("aria-hidden") == "true"
         if not decorative and (not words or words == source or Path(words).name == Path(unquote(source)).name):
             report(app, name, f"the picture {Path(source).name!r} {NO_WORDS}")
-    for message in page.math_errors:
+    for message in found["math_errors"]:
         report(app, name, f"KaTeX cannot set a formula: {message}")
 
 
