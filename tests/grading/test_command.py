@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -385,6 +386,21 @@ def test_a_late_folder_is_added_to_the_class_and_leaves_no_stale_table(folder, t
     (out / "marks").joinpath(next(path.name for path in (out / "marks").glob("Cy*"))).unlink()
     assert grade(folder, late, "--out", out) == 0
     assert not (out / "grades-moodle.csv").exists()
+
+
+def test_marks_of_another_version_of_the_lab_are_named_as_such(folder, tmp_path, capsys):
+    lab = Path(shutil.copytree(folder, tmp_path / "small"))
+    first, late, out = hand_in(tmp_path / "first", ada=RIGHT), hand_in(tmp_path / "late", zoe=TOTAL), tmp_path / "out"
+    assert grade(lab, first, "--out", out) == 0
+    assert grade(lab, late, "--out", out) == 0
+    assert "another version" not in capsys.readouterr().err
+    with (lab / "marking.py").open("a") as file:
+        file.write("# mended\n")
+    for _ in range(2):  # and not only once
+        assert grade(lab, late, "--out", out) == 0
+        assert "1 of them were marked by another version of the lab" in capsys.readouterr().err
+    assert grade(lab, first, "--out", out) == 0
+    assert "another version" not in capsys.readouterr().err
 
 
 def test_an_option_left_out_marks_nobody_again(folder, handed_in, tmp_path, capsys):

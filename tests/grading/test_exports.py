@@ -206,8 +206,23 @@ def test_the_index_counts_what_is_broken_and_how_marks_lie(lab, tmp_path):
     records = [record("a"), record("b", perplexity=0), record("c", perplexity=0), record("d", total=0)]
     index = (written(lab, records, tmp_path) / "index.html").read_text()
     broken = index[index.index("Broken most often") : index.index("Everybody")]
-    assert broken.index("<td class='count'>2</td><td>Perplexity") < broken.index("<td class='count'>1</td><td>Add up")
+    assert broken.index("<td class='count'>2</td><td>Step 2 · Perplexity") < broken.index(
+        "<td class='count'>1</td><td>Step 1 · Add up"
+    )
     assert "Median 2.5 of 5; 1 of 4 have all points." in index  # 5, 1, 1, 4
+
+
+def test_what_differs_only_in_its_numbers_is_told_as_one_thing(lab, tmp_path):
+    off = [
+        "Exp of the mean. It is off by 2.672.",
+        "Exp of the mean. It is off by 1.3e-05.",
+        "Step 2 is not written yet",
+    ]
+    records = [record(name, perplexity=0, sentence=said) for name, said in zip("abc", off, strict=True)]
+    index = (written(lab, records, tmp_path) / "index.html").read_text()
+    assert "Exp of the mean. It is off by …. <span class='soft'>(2×)</span>" in index
+    index = (written(lab, records[:1], tmp_path / "one") / "index.html").read_text()
+    assert "It is off by 2.672. <span class='soft'>(1×)</span>" in index
 
 
 def test_json_for_the_student_says_what_is_still_to_be_marked(lab, tmp_path):
@@ -355,7 +370,7 @@ def test_the_setup_script_is_one_that_bash_reads(autograder):
 
 def test_text_of_a_page_is_text(lab):
     said = feedback.as_text(lab, record(perplexity=0), {})
-    assert said.splitlines()[0] == "Add up: 1 of 1 point"
+    assert said.splitlines()[0] == "Step 1 · Add up: 1 of 1 point"
     assert "Why the mean?: to be marked by hand, of 2 points" in said
 
 

@@ -108,11 +108,12 @@ class Options:
 
 @dataclass(frozen=True)
 class Record:
-    """A mark as it lies on disk, and what it was given for."""
+    """A mark as it lies on disk, and what it was given for: a submission, and a version of the lab."""
 
     submission: Submission
     fingerprint: str
     mark: Mark
+    lab_version: str = ""
 
 
 @dataclass
@@ -440,7 +441,7 @@ def mark_batch(
     try:
         with closing(_marks(folder, todo, options, jobs, cluster)) as marks:
             for submission, print_, mark in marks:
-                record = Record(submission, print_, mark)
+                record = Record(submission, print_, mark, version)
                 try:
                     record = keep_record(out, record)
                 except OSError as problem:
@@ -573,6 +574,7 @@ def write_record(out: Path, record: Record) -> None:
     submission = record.submission
     content: Mapping[str, object] = {
         "fingerprint": record.fingerprint,
+        "lab_version": record.lab_version,
         "submission": {
             "path": str(submission.path.absolute()),
             "canvas_id": submission.canvas_id,
@@ -636,6 +638,6 @@ def _read(path: Path) -> Record | None:
         submission = Submission(
             mark.student, Path(of.get("path", "")), of.get("canvas_id", ""), of.get("participant", "")
         )
-        return Record(submission, content["fingerprint"], mark)
+        return Record(submission, content["fingerprint"], mark, content.get("lab_version", ""))
     except Exception:  # a damaged file can be wrong in any way
         return None

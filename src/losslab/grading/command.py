@@ -205,6 +205,9 @@ def _grade(arguments: argparse.Namespace) -> int:
     )
     if others:
         _say(f"{len(others)} marked before from another folder stay in the tables")
+        old = sum(record.lab_version != settings["lab_version"] for record in others)
+        if old:
+            _say(f"{old} of them were marked by another version of the lab; to mark them again, give their folder")
         outcome.records = sorted([*outcome.records, *others], key=lambda record: record.submission.student)
     exports.write(out, lab, outcome, everybody, by_hand, options.seed)
     if outcome.stopped is not None:

@@ -6,6 +6,7 @@ A page is one file without scripts, in the reader's colours; whatever a student 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from html import escape as escape_html
@@ -72,13 +73,18 @@ def verdict(item: Item, mark: ItemMark | None, given: Mapping[str, float]) -> st
     return f"not marked, {out_of}" if mark is None or mark.points is None else f"{number(mark.points)} {out_of}"
 
 
+def heading(item: Item) -> str:
+    """An item's title with the step that it belongs to: two steps can have items of one title."""
+    return f"Step {item.step} · {item.title}"
+
+
 def as_text(lab: Lab, record: Record, given: Mapping[str, float]) -> str:
     """The page in plain text, for a column of comments."""
     if record.mark.status == "grader-failure":
         return "Not marked yet: the grader failed."
     lines = [f"Cannot be marked: {record.mark.unreadable}."] if record.mark.unreadable else []
     for item, mark in by_item(lab, record):
-        lines.append(f"{item.title}: {verdict(item, mark, given)}")
+        lines.append(f"{heading(item)}: {verdict(item, mark, given)}")
         if mark and item.check is not None and mark.feedback:
             lines += [str(each) for each in mark.feedback if not each.kept]
     return "\n".join(lines)
@@ -106,7 +112,7 @@ def page(lab: Lab, record: Record, given: Mapping[str, float]) -> str:
         else:
             kind, word = "wrong", "✗ not yet" if not mark or not mark.points else "◐ in part"
         said = verdict(item, mark, given)
-        parts.append(f"<section class='{kind}'><h2>{escape(item.title)}</h2>")
+        parts.append(f"<section class='{kind}'><h2>{escape(heading(item))}</h2>")
         parts.append(f"<p>{word if word not in said else ''}{': ' if word not in said else ''}{escape(said)}</p>")
         if mark and item.check is not None and mark.feedback:
             parts += [_said(each) for each in mark.feedback]
@@ -230,21 +236,28 @@ def _distribution(lab: Lab, marked: list[Record]) -> list[str]:
 def _broken(lab: Lab, marked: list[Record]) -> list[str]:
     """What is broken most often: the item, and what most of those are told who break it."""
     told: dict[str, Counter[str]] = {}
+    examples: dict[str, str] = {}
     count: Counter[str] = Counter()
     for record in marked:
         for mark in record.mark.items:
             if mark.points is not None and mark.points < mark.out_of:
                 count[mark.id] += 1
-                told.setdefault(mark.id, Counter()).update(said.sentence for said in mark.feedback if not said.kept)
+                for said in mark.feedback:
+                    if not said.kept:
+                        # "off by 2.672" and "off by 0.013" are one thing to be told
+                        kind = re.sub(r"-?\d+(?:\.\d+)?e[+-]?\d+|-?\d+\.\d+", "…", said.sentence)
+                        examples.setdefault(kind, said.sentence)
+                        told.setdefault(mark.id, Counter())[kind] += 1
     if not count:
         return ["<p>No promise is broken.</p>"]
-    titles = {item.id: item.title for item in lab.items}
+    titles = {item.id: heading(item) for item in lab.items}
     parts = [
         "<table><caption>Broken most often</caption>",
         "<thead><tr><th class='count'>students</th><th>item</th><th>told most often</th></tr></thead><tbody>",
     ]
     for item, students in count.most_common():
-        sentence, times = next(iter(told[item].most_common(1)), ("", 0))
+        kind, times = next(iter(told.get(item, Counter()).most_common(1)), ("", 0))
+        sentence = examples.get(kind, "") if times == 1 else kind
         shown = f"{escape(sentence[:300])} <span class='soft'>({times}×)</span>" if sentence else ""
         title = escape(titles.get(item, item))
         parts.append(f"<tr><td class='count'>{students}</td><td>{title}</td><td>{shown}</td></tr>")
