@@ -20,6 +20,7 @@ from losslab.grading import load_lab, mark
 from losslab.labs import LABS
 from losslab.labs.first_cell import first_cell
 from losslab.labs.release import copy_of, make_copy, source_of
+from losslab.labs.start import LABS
 
 UNWRITTEN = re.compile(r"Step (\d+) is not written yet: (\w+)")
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
@@ -216,6 +217,7 @@ def test_command_lists_and_checks(labs_folder, tmp_path, capsys, monkeypatch):
     assert main(["labs", "list"]) == 0
     listed = capsys.readouterr().out
     assert re.search(r"^infonce +45 min +20 \+ 5 points  InfoNCE from scratch$", listed, re.MULTILINE)
+    assert [line.split()[0] for line in listed.splitlines()] == list(LABS)  # as the chapters stand
     assert main(["labs", "release", "--check"]) == 0
     assert main(["labs", "release", "infonce", "--out", str(tmp_path)]) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["infonce.ipynb"]

@@ -45,9 +45,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _list() -> int:
     from losslab.grading import load_lab
     from losslab.labs.release import find_labs, names_in
+    from losslab.labs.start import LABS
 
     folder = find_labs(Path.cwd())
-    for name in names_in(folder):
+    ours = {name: place for place, name in enumerate(LABS)}
+    for name in sorted(names_in(folder), key=lambda name: (ours.get(name, len(ours)), name)):  # as the chapters stand
         lab = load_lab(folder / name)
         print(f"{name:16} {lab.minutes:3} min  {lab.points:g} + {lab.manual_points:g} points  {lab.title}")
     return 0
