@@ -20,7 +20,6 @@ from losslab.grading import load_lab, mark
 from losslab.labs import LABS
 from losslab.labs.first_cell import first_cell
 from losslab.labs.release import copy_of, make_copy, source_of
-from losslab.labs.start import LABS
 
 UNWRITTEN = re.compile(r"Step (\d+) is not written yet: (\w+)")
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
