@@ -13,6 +13,22 @@ from losslab.measure.listwise_ties import tie_profile
 from losslab.measure.listwise_weight import measure_weight
 
 JS = Path(figures.__file__).parent / "js"
+
+# Work of the kind that a redraw is, which no figure has a part in: milliseconds of 2,000 numbers written to the page.
+REFERENCE = """() => {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg"), times = [];
+  document.body.append(svg);
+  const lines = Array.from({ length: 200 }, () => svg.appendChild(document.createElementNS(svg.namespaceURI, "line")));
+  for (let i = 0; i < 60; i++) {
+    const start = performance.now();
+    for (let j = 0; j < 10; j++)
+      for (const [k, line] of lines.entries()) line.setAttribute("x1", (Math.exp(Math.sin(i + j + k)) * 100).toFixed(2));
+    if (i >= 20) times.push(performance.now() - start);
+  }
+  svg.remove();
+  return times.sort((a, b) => a - b)[20];
+}"""
+QUIET = 1.0  # what it takes on the machine that the bounds are for; others were seen to take twice as long
 HOST = "http://figures.test/"  # no such host: every request to it is answered from disk, below
 
 PAGE = """\
@@ -654,3 +670,9 @@ def states(figure):
 @pytest.fixture(name="states")
 def _states():
     return states
+
+
+@pytest.fixture
+def slowness():
+    """How many times as slow as that machine a page's browser is just now; never less than 1."""
+    return lambda page: max(1.0, page.evaluate(REFERENCE) / QUIET)

@@ -328,7 +328,7 @@ def test_other_numbers_of_negatives(host):
 
 
 @pytest.mark.timing
-def test_a_drag_is_drawn_within_a_frame(host, record_property):
+def test_a_drag_is_drawn_within_a_frame(host, slowness, record_property):
     """From the pointer's event to the last change of the page, p95 of 200 moves of two traits each: a quarter of a frame."""
     hosted = host(Forces(normalize=False))
     script = """() => {
@@ -347,8 +347,10 @@ def test_a_drag_is_drawn_within_a_frame(host, record_property):
     rounds = []
     for attempt in range(6):  # the machine may be busy with something else
         hosted.page.wait_for_timeout(3000 * (attempt > 0))
-        rounds.append(hosted.page.evaluate(script))
-        if rounds[-1] <= 4:
+        before = slowness(hosted.page)
+        rounds.append((hosted.page.evaluate(script), (before + slowness(hosted.page)) / 2))
+        took, slow = rounds[-1]
+        if took <= 4 * slow:
             break
-    record_property("measured", f"forces: a move of a dragged point redraw p95 {rounds[-1]:.1f} ms")
-    assert rounds[-1] <= 4, rounds
+    record_property("measured", f"forces: a move of a dragged point redraw p95 {took:.1f} ms (slow {slow:.2f})")
+    assert took <= 4 * slow, rounds

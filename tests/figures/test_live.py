@@ -419,10 +419,11 @@ SPEED = """async ([selector, values]) => {
 
 
 @pytest.mark.timing
-def test_redraw_is_within_a_frame(make, host, record_property):
+def test_redraw_is_within_a_frame(make, host, slowness, record_property):
     """From the input event to the last DOM change, p95, and to the next frame; at the widest setting.
 
     Where a busy machine is late with a frame in which nothing changed, a frame with a redraw may be 4 ms later than that.
+    All milliseconds are those of a quiet machine, see `REFERENCE`.
     """
     figure = make()
     hosted = host(figure)
@@ -449,27 +450,34 @@ def test_redraw_is_within_a_frame(make, host, record_property):
     rounds = []
     for attempt in range(6):  # the machine may be busy with something else: the best of six, some seconds apart
         hosted.page.wait_for_timeout(3000 * (attempt > 0))
+        before = slowness(hosted.page)
         got = hosted.page.evaluate(SPEED, ["#figure input[type=range]", list(last)])
+        slow = (before + slowness(hosted.page)) / 2
         if figure.figure != "score_matrix":  # whose map follows from its worker
             assert got["later"] == 0  # the input event's own handler does all of it
-        rounds.append((got["draw"], got["frame"], max(20, got["empty"] + 4)))
-        draw, frame, limit = rounds[-1]
-        if draw <= 4 and frame <= limit:
+        rounds.append((got["draw"], got["frame"], max(20, got["empty"] + 4 * slow), slow))
+        draw, frame, limit, slow = rounds[-1]
+        if draw <= 4 * slow and frame <= limit:
             break
-    record_property("measured", f"{figure.figure}: redraw p95 {draw:.1f} ms, next frame p95 {frame:.1f} ms")
-    assert draw <= 4, rounds
+    said = f"redraw p95 {draw:.1f} ms, next frame p95 {frame:.1f} ms (slow {slow:.2f})"
+    record_property("measured", f"{figure.figure}: {said}")
+    assert draw <= 4 * slow, rounds
     assert frame <= limit, rounds
 
 
-def test_a_slow_redraw_is_seen(host):
-    """Planted fault: something that listens to the slider takes 6 ms, and something writes to the page a frame later."""
+def test_a_slow_redraw_is_seen(host, slowness):
+    """Planted fault: something that listens to the slider takes 6 ms of a quiet machine, and something writes to the
+    page a frame later.
+    """
     hosted = host(figures.Flip())
-    hosted.page.evaluate("""() => {
-      model.on("change:width", () => { const end = performance.now() + 6; while (performance.now() < end); });
+    slow = slowness(hosted.page)
+    script = """(late) => {
+      model.on("change:width", () => { const end = performance.now() + late; while (performance.now() < end); });
       model.on("change:width", () => requestAnimationFrame(() => document.querySelector("#figure").append("")));
-    }""")
+    }"""
+    hosted.page.evaluate(script, 6 * slow)
     got = hosted.page.evaluate(SPEED, ["#figure input[type=range]", [12, 11]])
-    assert got["draw"] > 4
+    assert got["draw"] > 4 * slow
     assert got["later"] > 0
 
 
