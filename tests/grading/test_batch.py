@@ -118,6 +118,16 @@ def test_what_cannot_be_read_is_named_and_the_others_are_marked(lab, folder, han
     assert outcome.missing == ["empty", "inside", "link", "linked", "pipe"]
 
 
+def test_a_link_put_in_a_files_place_afterwards_is_not_followed(tmp_path):
+    """Between finding a submission and reading it somebody could put a link to another student's work there."""
+    handed_in = hand_in(tmp_path / "in", ada=RIGHT, bob=WRONG)
+    ada = collect(handed_in, "module")[0]
+    ada.path.unlink()
+    ada.path.symlink_to(handed_in / "bob.py")
+    with pytest.raises(OSError, match="symbolic"):
+        batch.fingerprint(ada, "version", Options(seed=5))
+
+
 def test_a_file_that_its_owner_cannot_read_is_a_problem(tmp_path, monkeypatch):
     hand_in(tmp_path, ada="")
 

@@ -143,7 +143,7 @@ def css_addresses(text: str) -> Iterator[str]:
 def is_elsewhere(address: str) -> bool:
     """Tell whether loading `address` from a page of ours would ask another host.
 
-    >>> [is_elsewhere(a) for a in ("//cdn.example/x.js", "https://a.example", "../_static/x.js", "data:image/png,")]
+    >>> [is_elsewhere(a) for a in ("//other.example/x.js", "https://a.example", "../_static/x.js", "data:image/png,")]
     [True, True, False, False]
     """
     parts = urlsplit(address.strip())
