@@ -451,6 +451,25 @@ def test_a_budget_that_is_not_spent_changes_nothing():
             check(off, budget=wrong)
 
 
+def test_where_a_check_does_not_say_the_environment_does(monkeypatch, capsys):
+    asked = {"only": ["shift_invariance"], "examples": 3}
+    right = "losslab.losses:list_mle"
+    for named, budget in (("", 9.0), ("none", None), (" None", None), ("2.5", 2.5)):
+        monkeypatch.setenv("LOSSLAB_CHECK_BUDGET", named)
+        assert check(right, **asked).budget == budget
+        assert check(right, budget=4.0, **asked).budget == 4.0
+        assert check(right, budget=None, **asked).budget is None
+    assert command(right, "--only", "shift_invariance", "--budget", "none", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["budget"] is None
+    for wrong in ("soon", "0", "-1", "nan"):
+        monkeypatch.setenv("LOSSLAB_CHECK_BUDGET", wrong)
+        message = f"LOSSLAB_CHECK_BUDGET must be a number of seconds above 0, or none for no limit, got '{wrong}'"
+        with pytest.raises(ValueError, match=re.escape(message)):
+            check(right, **asked)
+        assert command(right) == 2
+        assert message in capsys.readouterr().err
+
+
 # --- code
 
 

@@ -1,6 +1,8 @@
 """The chapters' kernels run two at a time; what fails is reported in full, and what ran is not run again."""
 
 import json
+import re
+from html import unescape
 
 from books import CODE_PAGE, small_book
 
@@ -53,3 +55,38 @@ def test_a_chapter_that_fails_is_named_and_the_other_is_kept(tmp_path):
     mended = book.build()
     assert mended.code == 0, mended.log[-3000:]
     assert len(spans(book, "one")) == 1  # it ran before the other failed, and is kept
+
+
+SLOW = """
+```{code-cell} ipython3
+import sys, time
+from IPython.display import HTML, display
+
+for piece in ("one", " line", "\\n", "  another", "\\n"):
+    print(piece, end="", flush=True)
+    print("aside ", end="", flush=True, file=sys.stderr)
+    time.sleep(0.1)
+display(HTML("<p>shown</p>"))
+print("the last", flush=True)
+```
+
+```{code-cell} ipython3
+import losslab
+from losslab.contracts import checking
+
+checking.BUDGET = 1e-3  # as if the machine were slow
+print("limit:", losslab.check("losslab.losses:list_mle", kind="listwise", only=["tie_order"], examples=1).budget)
+```
+"""
+
+
+def test_a_slow_machine_gives_the_same_page(tmp_path):
+    book = small_book(tmp_path / "book", {"index": "# A small book\n", "page": f"{CODE_PAGE}\n# A page\n{SLOW}"})
+    built = book.build()
+    assert built.code == 0, built.log[-3000:]
+    page = book.read("page.html")
+    printed = [
+        unescape(re.sub("<[^>]+>", "", text))
+        for text in re.findall(r'<div class="output [^"]*highlight[^>]*>(.*?)</pre>', page, re.DOTALL)
+    ]
+    assert printed == ["one line\n  another\nthe last\n", "aside " * 4 + "aside\n", "limit: None\n"]

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -54,6 +54,7 @@ from losslab.contracts.watched import (
 from losslab.contracts.wording import show
 
 BUDGET = 9.0  # seconds, so that a check is over in ten
+BUDGET_VARIABLE = "LOSSLAB_CHECK_BUDGET"
 CALLS_AN_INPUT = 5  # about as often a promise calls the loss to try one input
 LEAST_CALLS = 6  # of a slow loss, for a promise that is tried at all
 
@@ -105,7 +106,7 @@ def check(
     examples: int | None = None,
     options: Mapping[str, Any] | None = None,
     allow: Mapping[str, str] | None = None,
-    budget: float | None = BUDGET,
+    budget: float | Literal["default"] | None = "default",
     device: str | torch.device | None = None,
     extra: Collection[Contract] = (),
     **conventions: Any,  # noqa: ANN401
@@ -149,7 +150,9 @@ def check(
         checked and shown like the others, and do not count as broken.
     budget
         Seconds for all of it: the processor's, and those that the loss waits. What is not reached by then is unchecked.
-        One call of the loss is never cut short. None for as long as it takes.
+        One call of the loss is never cut short. None for as long as it takes. Left out, what the environment variable
+        ``LOSSLAB_CHECK_BUDGET`` says, seconds or ``none``, and 9 s where it is not set: with ``none`` a slow machine
+        gives the verdicts of a fast one.
     device
         Where to run the loss, ``"cpu"``, ``"cuda"`` or ``"mps"``. Left out, on the CPU, and the contract ``device``
         where ``LOSSLAB_DEVICE`` says, or on the best device there is.
@@ -184,6 +187,7 @@ def check(
     >>> bool(report)
     True
     """
+    budget = default_budget() if budget == "default" else budget
     extra = in_order(budget, examples, seed, options, only, extra)
     where = None if device is None else place(device)
     if kind is not None and kind not in KINDS:
@@ -265,6 +269,28 @@ def asked_of(
             return False
 
     return [name for name, family in KINDS.items() if fits(family)] or list(KINDS)
+
+
+def default_budget() -> float | None:
+    """Seconds that a check may take if nobody says: what ``LOSSLAB_CHECK_BUDGET`` names, else `BUDGET`.
+
+    Raises
+    ------
+    ValueError
+        If it names neither a number above 0 nor ``none``.
+    """
+    named = os.environ.get(BUDGET_VARIABLE, "").strip()
+    if not named:
+        return BUDGET
+    if named.lower() == "none":
+        return None
+    try:
+        seconds = float(named)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise ValueError(f"{BUDGET_VARIABLE} must be a number of seconds above 0, or none for no limit, got {named!r}")
+    return seconds
 
 
 def in_order(

@@ -91,8 +91,10 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--budget",
         metavar="SECONDS",
-        type=_positive(float),
-        help="time for all of it; what is not reached by then is unchecked (default 9)",
+        type=_seconds,
+        default="default",
+        help="time for all of it; what is not reached by then is unchecked; none for as long as it takes (default: "
+        "LOSSLAB_CHECK_BUDGET, else 9)",
     )
     parser.add_argument("--device", help="where to run the loss: cpu, cuda or mps")
     parser.add_argument("--code", action="store_true", help="print each counterexample as a program, too")
@@ -112,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # as python -m does: users name the file they are standing beside
-    from losslab.contracts.checking import BUDGET, check
+    from losslab.contracts.checking import check
     from losslab.contracts.named import NotALossError, import_loss
 
     if arguments.loss is None and arguments.json and ":" in arguments.json:  # --json stood before the loss
@@ -139,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
             examples=arguments.examples,
             options=dict(arguments.options),
             allow=dict(arguments.allow),
-            budget=arguments.budget or BUDGET,
+            budget=arguments.budget,
             device=arguments.device,
             **{**declared, **dict(arguments.declared)},
         )
@@ -182,6 +184,12 @@ def _positive(number: type[Any]) -> Callable[[str], Any]:
         return found
 
     return read
+
+
+def _seconds(text: str) -> float | str | None:
+    if text == "default":
+        return text
+    return None if text.lower() == "none" else float(_positive(float)(text))
 
 
 def _option(text: str) -> tuple[str, Any]:
