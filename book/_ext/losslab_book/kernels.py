@@ -106,7 +106,7 @@ def _is_kept(kept: Any, page: Page) -> bool:  # noqa: ANN401  # jupyter-cache ex
 def _joined(outputs: list[NotebookNode]) -> list[NotebookNode]:
     """What a cell printed, as one piece for each stream.
 
-    A kernel sends what is printed every fifth of a second, wherever it is: on a slow machine a line comes in two pieces.
+    A kernel sends what is printed every fifth of a second, wherever it is: on a slow machine a line comes in two.
     The reader of notebooks joins pieces too, but begins a line with each.
     """
     first: dict[str, NotebookNode] = {}
