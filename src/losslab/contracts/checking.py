@@ -17,6 +17,7 @@ from losslab.contracts.adapters.token_losses import PerplexityMetric
 from losslab.contracts.code import Origin, write
 from losslab.contracts.contrastive import CONTRASTIVE
 from losslab.contracts.contrastive.subject import ContrastiveSubject
+from losslab.contracts.declared import conventions_of
 from losslab.contracts.listwise import LISTWISE
 from losslab.contracts.listwise.values import HALF_FORMATS, name_of_format
 from losslab.contracts.manners import MANNERS, plain, same
@@ -40,7 +41,7 @@ from losslab.contracts.model import (
 from losslab.contracts.named import ADAPTERS, NotALossError, identify, import_loss
 from losslab.contracts.report import SPENT, Report
 from losslab.contracts.search import search
-from losslab.contracts.subject import Subject, first_line, name_of, options_of, parameters_of
+from losslab.contracts.subject import Subject, first_line, name_of, options_of
 from losslab.contracts.token import TOKEN
 from losslab.contracts.token.subject import TokenSubject
 from losslab.contracts.watched import (
@@ -164,8 +165,9 @@ def check(
         ``duplicates``, ``within``, ``graded``), of `TokenConventions` (``shift``, ``ignore_index``, ``reduction``,
         ``base``, ``returns``) or of `MatryoshkaConventions` (``combine``, ``embedding_labels``). Left out, or None,
         they are what the loss declares: its ``conventions`` attribute, or keywords bound by `functools.partial`;
-        failing that, the class's defaults. Of a contrastive or token loss also the defaults in its signature, and the
-        attributes of a module, are read.
+        failing that, the class's defaults, and the report says that they were assumed. Of a contrastive or token loss
+        also the defaults in its signature, and the attributes of a module, are read; ``temperature`` as well where it
+        is called ``tau`` or ``temp``, or is 1 / ``scale``.
 
     Returns
     -------
@@ -201,7 +203,8 @@ def check(
     must_be_callable(found, kind)
     contracts = contracts_of(kind, only, objective=against is not None, extra=extra)
     allow = allowed(allow, kind, extra)
-    declared = conventions_of(found, kind, conventions)
+    spoken = conventions_of(found, family.conventions, conventions)
+    declared = spoken.conventions
     if isinstance(found, PerplexityMetric) and isinstance(declared, TokenConventions):
         found = found.declared(declared)
     oracle = None if against is None else family.oracle(against)
@@ -210,7 +213,7 @@ def check(
         found = copy.deepcopy(found).to(where)
     watch = Watch(budget=budget, device=None if where is None or where.type == "cpu" else where)
     watched = Watched(found, watch, wraps=kind == "matryoshka")
-    remarks = [str(inferred)] if inferred.why else []
+    remarks = [*([str(inferred)] if inferred.why else []), *spoken.remarks]
     origin = origin_of(loss, meant, options or {}, kind)
     results: dict[str, Result] = {}
     with warnings_once(), one_thread(), on_device(where), undisturbed():
@@ -514,46 +517,6 @@ def contracts_of(
             f"{', '.join(c.id for c in contracts)}{hint}"
         )
     return [c for c in contracts if c.id in only]
-
-
-def conventions_of(loss: Callable[..., Any], kind: str, given: Mapping[str, Any] | None = None) -> AnyConventions:
-    """What a loss of this kind declares of itself, and what is ``given`` for it, which has the last word.
-
-    Raises
-    ------
-    TypeError
-        If the kind has no convention of a given name.
-    """
-    cls = KINDS[kind].conventions
-    names = [f.name for f in fields(cls)]
-    given = {name: value for name, value in (given or {}).items() if value is not None}
-    if unknown := [name for name in given if name not in names]:
-        raise TypeError(f"check() got an unknown convention, {unknown[0]!r}; a {kind} loss has {', '.join(names)}")
-    return cls(**(_declared(loss, cls, names) | given))
-
-
-def _declared(loss: Any, cls: type[AnyConventions], names: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401
-    attached = getattr(loss, "conventions", None)
-    if isinstance(attached, cls):
-        return attached.to_dict()
-    if isinstance(loss, functools.partial):
-        bound = {name: value for name, value in loss.keywords.items() if name in names}
-        known = _declared(loss.func, cls, names)
-        if bound.get("symmetric") and "more_documents" not in bound and not known.get("symmetric"):
-            known.pop("more_documents", None)  # what was said of one direction
-        return known | bound
-    if cls is Conventions:
-        return {}
-    found: dict[str, Any] = {"graded": True} if "graded" in names and "labels" in options_of(loss) else {}
-    defaults = {name: parameter.default for name, parameter in parameters_of(loss).items()}
-    if isinstance(loss, torch.nn.Module):
-        defaults |= {name: getattr(loss, name, None) for name in names}
-    wanted = cls().to_dict()
-    for name in names:
-        value = defaults.get(name)
-        if isinstance(value, type(wanted[name])):
-            found[name] = value  # a default of None, or a parameter to be learned, declares nothing
-    return found
 
 
 HALF = "float32 is right: only half precision is computed in itself; compute in float32, scores.float(), or so"

@@ -9,7 +9,8 @@ from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any
 
-from losslab.contracts.checking import KINDS, check_one, contracts_of, conventions_of, one_thread
+from losslab.contracts.checking import KINDS, check_one, contracts_of, one_thread
+from losslab.contracts.declared import conventions_of
 from losslab.contracts.model import BrokenPromise, Counterexample, Draw, LossFailed
 from losslab.measure.record import Measurement, Progress, Row
 from losslab.mistakes import MISTAKES
@@ -98,7 +99,8 @@ def _search(
     family = KINDS[mistake.kind]
     (contract,) = contracts_of(mistake.kind, [mistake.breaks], objective=mistake.against is not None)
     oracle = None if mistake.against is None else family.oracle(mistake.against)
-    subject = family.subject(mistake.wrong, conventions_of(mistake.wrong, mistake.kind, mistake.declares), oracle)
+    said = conventions_of(mistake.wrong, family.conventions, mistake.declares).conventions
+    subject = family.subject(mistake.wrong, said, oracle)
 
     def watched(put: Any, draw: Draw) -> None:  # noqa: ANN401
         counted()
