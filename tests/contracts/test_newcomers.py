@@ -185,8 +185,9 @@ def remembering():
 
 def test_a_loss_with_state_is_remarked_on_above_all_rows():
     report = check(remembering(), "contrastive", only=["no_state", "blind"], examples=3)
-    assert "a call leaves something behind (no_state)" in " ".join(report.notes)
-    assert not check(in_batch, "contrastive", only=["no_state"], examples=3).notes
+    said = "a call leaves something behind (no_state)"
+    assert said in " ".join(report.notes)
+    assert said not in " ".join(check(in_batch, "contrastive", only=["no_state"], examples=3).notes)
 
 
 def test_the_code_of_a_lambda_keeps_its_imports_apart():
