@@ -156,9 +156,11 @@ def _by_counting_on_cpu(scores: Tensor, rows: Tensor, columns: Tensor, place: Te
         alone = np.count_nonzero(equal) == len(pairs)  # each equals only itself: the rule, and quickly seen
         tied[pairs] = 1 if alone else _count(equal)
         above[pairs] = _count(them >= mine) - tied[pairs]
-    for pair in np.flatnonzero(tied > 1):
-        equal = np.flatnonzero(table[row[pair]] == own[pair])
-        before[pair] = (place.numpy()[equal] < place.numpy()[column[pair]]).sum()
+    shared, order = np.flatnonzero(tied > 1), place.numpy().astype(np.int32)  # half as much to read for each pair
+    for pairs in (shared[at : at + block] for at in range(0, len(shared), block)):
+        equal = table[row[pairs]] == own[pairs, None]
+        equal &= order < order[column[pairs], None]
+        before[pairs] = _count(equal)
     return torch.from_numpy(above), torch.from_numpy(tied), torch.from_numpy(before)
 
 
