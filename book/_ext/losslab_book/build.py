@@ -8,7 +8,9 @@ same kept cells.
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
+import importlib.metadata
 import shutil
 import sys
 import time
@@ -39,6 +41,11 @@ def build(root: Path, *, strict: bool = True) -> bool:
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     # Documents are trees of many small objects that stay until the end: looking for garbage among them finds none.
     gc.set_threshold(100_000, 50, 100)
+    # Every library that has plugins looks through the metadata of all that is installed, which no build changes.
+    installed = functools.cache(importlib.metadata.entry_points)
+    importlib.metadata.entry_points = lambda **wanted: installed().select(**wanted)
+    # jupytext brings an editor's server along if it can; a build only wants to read and write notebooks.
+    sys.modules.setdefault("jupyter_server", None)  # type: ignore[arg-type]
     from jupyter_book.sphinx import build_sphinx
 
     place = root / "_build"

@@ -1,4 +1,4 @@
-"""Executed cells are kept until something they depend on changes.
+"""Executed cells are kept until something they depend on changes, compiled templates until they do themselves.
 
 jupyter-cache looks at a page's code cells alone. A page also depends on the package (its Python, and the JavaScript
 and CSS of its figures), on ``data/`` and on the pinned requirements: an edit there forgets every kept execution. An
@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from jinja2 import FileSystemBytecodeCache
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
@@ -60,7 +61,17 @@ def _outdated(
     return sorted(env.found_docs)
 
 
+def _keep_templates(app: Sphinx) -> None:
+    """Compile the theme's thirty templates once, not for every edit."""
+    environment = getattr(getattr(app.builder, "templates", None), "environment", None)
+    if environment is not None:  # LaTeX has none
+        kept = Path(app.doctreedir) / "templates"
+        kept.mkdir(parents=True, exist_ok=True)
+        environment.bytecode_cache = FileSystemBytecodeCache(str(kept))
+
+
 def setup(app: Sphinx) -> None:
     """Connect the parts above."""
+    app.connect("builder-inited", _keep_templates)
     app.add_config_value("losslab_execution_inputs", EXECUTION_INPUTS, "env", [list])
     app.connect("env-get-outdated", _outdated)
