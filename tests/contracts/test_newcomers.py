@@ -212,3 +212,12 @@ def test_half_precision_alone_is_told_from_float32_being_wrong_too():
     report = check(wrong_in_all, "contrastive", only=["precision"])
     assert report.broken == ("precision",)
     assert said not in report["precision"].reason
+
+
+def test_the_code_prints_the_gradient_that_is_named():
+    def dot_products(queries, documents, tau=0.1):
+        return cross_entropy(queries @ documents.T / tau, torch.arange(len(queries)))
+
+    found = check(dot_products, "contrastive", only=["scale"])["scale"].counterexample
+    assert any(q.name == "gradient of query 1" for q in found.quantities)
+    assert 'print("gradient of query 1:", queries.grad[0].tolist()' in found.code()

@@ -360,8 +360,19 @@ def find_number(trial: Trial, quantity: Quantity, value: str = "value") -> Shown
                 options.append(Shown(f"{grad}[{place}{cut}].tolist()", _close(row[:n], got), name))
             elif "gradient" in quantity.name:
                 options += [Shown(f"{grad}[{place}, {j}].item()", _close(x, got), name) for j, x in enumerate(row)]
-    best = min(options, key=lambda shown: shown.error, default=None)
+    named = [shown for shown in options if shown.error <= 1 and _is_named(shown, quantity.name)]
+    best = min(named or options, key=lambda shown: shown.error, default=None)
     return best if best is not None and best.error <= 1 else None
+
+
+def _is_named(shown: Shown, name: str) -> bool:
+    """Whether an expression stands where the number's name says: small inputs have equal numbers elsewhere, too."""
+    if row := re.search(r"gradient of (query|document) (\d+)", name):
+        tensor = {"query": "queries", "document": "documents"}[row[1]]
+        return shown.expression.startswith(f"{tensor}.grad[{int(row[2]) - 1}]")
+    if slot := re.search(r"gradient at slot (\d+)", name):
+        return shown.expression.endswith(f", {int(slot[1]) - 1}].item()")
+    return False
 
 
 def distinct(calls: Sequence[Call], most: int = MOST_TRIED) -> list[Call]:
