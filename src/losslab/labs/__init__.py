@@ -29,7 +29,7 @@ FOUND_IN = {
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
-    """Import the rest on first use: it needs torch and matplotlib, and to list the labs or to say `--help` does not."""
+    """Import the rest on first use: it draws with matplotlib, and to list the labs or to say `--help` does not."""
     if name in FOUND_IN:
         return getattr(importlib.import_module(f"{__name__}.{FOUND_IN[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
